@@ -1,0 +1,57 @@
+# Everything runs in a private .venv, which the first command makes. Needed: make, and a Python of 3.11 or later.
+# Another Python: make test PYTHON=python3.12 (the .venv is then made anew).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+# One stamp for the environment, named after the Python that made it, and one for what is installed in it.
+MADE      := $(VENV)/.made-by-$(subst /,_,$(PYTHON))
+INSTALLED := $(VENV)/.installed
+BENCH     := $(VENV)/.installed-bench
+
+.PHONY: demo test check format bench fuzz clean
+.DELETE_ON_ERROR:
+
+demo: $(INSTALLED)
+	$(BIN)/tickless run examples/world_clocks.py:scheduler
+
+# PYTHONHASHSEED fixes the order of sets; tests/conftest.py fixes Hypothesis. So a failure fails again.
+test: $(INSTALLED)
+	PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q tests
+
+# Many more examples, random ones: run it when you have changed a rule, the store or the machine.
+fuzz: $(INSTALLED)
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/properties
+
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH)
+	$(BIN)/python benchmarks/memory.py
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(MADE):
+	@command -v $(PYTHON) >/dev/null || { \
+	    echo "make: $(PYTHON) is not there; tickless needs Python 3.11 or later: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "make: $(PYTHON) is $$($(PYTHON) -V 2>&1), and tickless needs 3.11 or later: make PYTHON=python3.12, say" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(INSTALLED): pyproject.toml $(MADE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(BENCH): pyproject.toml $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+	@touch $@

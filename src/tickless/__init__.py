@@ -1,0 +1,79 @@
+"""tickless: keep the future in a heap, and let one thread sleep until the earliest entry is due."""
+
+from tickless.clocks import SystemClock
+from tickless.drafts import Call
+from tickless.errors import (
+    CancelledError,
+    DependencyError,
+    DuplicateId,
+    ForkedScheduler,
+    NotStarted,
+    OutputGone,
+    PoolError,
+    RuleError,
+    ScheduleError,
+    SchedulerClosed,
+    Stopped,
+    TaskRejected,
+    TaskSkipped,
+    TicklessError,
+    UnknownTask,
+)
+from tickless.instants import Clock, Instant
+from tickless.observe import Observer
+from tickless.observe.log import LogObserver
+from tickless.output import Output
+from tickless.pools import Pool
+from tickless.records import Event, EventKind, Run, TaskInfo
+from tickless.rules import Rule, after, at, every
+from tickless.scheduler import Scheduler
+from tickless.simulate import Trace, simulate
+from tickless.states import Cancelled, Reason, RunIf, State
+from tickless.stores import Store
+from tickless.task import Task
+from tickless.worker import current_run
+
+__all__ = [
+    "Scheduler",
+    "Task",
+    "Call",
+    "Pool",
+    "Output",
+    "after",
+    "at",
+    "every",
+    "current_run",
+    "simulate",
+    "Trace",
+    "State",
+    "Reason",
+    "RunIf",
+    "Cancelled",
+    "Run",
+    "TaskInfo",
+    "Event",
+    "EventKind",
+    "Rule",
+    "Clock",
+    "SystemClock",
+    "Store",
+    "Observer",
+    "LogObserver",
+    "Instant",
+    "TicklessError",
+    "RuleError",
+    "ScheduleError",
+    "DuplicateId",
+    "UnknownTask",
+    "DependencyError",
+    "SchedulerClosed",
+    "NotStarted",
+    "ForkedScheduler",
+    "PoolError",
+    "OutputGone",
+    "TaskSkipped",
+    "TaskRejected",
+    "CancelledError",
+    "Stopped",
+]
+__version__ = "0.1.0"

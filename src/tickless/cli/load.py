@@ -1,0 +1,101 @@
+"""From `FILE.py:name` to the Scheduler that it names."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import inspect
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType, TracebackType
+
+from tickless.scheduler import Scheduler
+
+DEFAULT_NAME = "scheduler"
+
+
+class NotFound(Exception):
+    """The target names no scheduler, or its file cannot be loaded. The message says what to do."""
+
+
+def load(target: str) -> Scheduler:
+    """The scheduler that `FILE.py:name` names: a Scheduler, or a function without arguments that returns one.
+
+    Runs the file as a module, its folder first on `sys.path`, as `python FILE.py` has it; `__name__` is the file's
+    name without `.py`, so that what stands under `if __name__ == "__main__":` is left alone.
+    Raises NotFound. What the file itself raises has been printed by then, from the file's own first line on.
+    """
+    path, name = split(target)
+    module = import_file(path)
+    if not hasattr(module, name):
+        raise NotFound(f"{path} has no {name!r}; {_offer(path, module)}")
+    found = getattr(module, name)
+    if isinstance(found, Scheduler):
+        return found
+    if not callable(found) or inspect.isclass(found):
+        raise NotFound(f"{name!r} in {path} is a {type(found).__name__}, not a Scheduler; {_offer(path, module)}")
+    made = _guarded(found, f"{name}() in {path}")
+    if not isinstance(made, Scheduler):
+        raise NotFound(f"{name}() in {path} returned a {type(made).__name__}; it must return a Scheduler")
+    return made
+
+
+def split(target: str) -> tuple[Path, str]:
+    """`tasks.py:night` is (tasks.py, night); without a name it is `scheduler`. A colon in the path stays there."""
+    file, colon, name = target.rpartition(":")
+    if colon and name.isidentifier():
+        return Path(file), name
+    return Path(target), DEFAULT_NAME
+
+
+def import_file(path: Path) -> ModuleType:
+    """The file as a module, in `sys.modules` under its own name where that is free: processes can then unpickle."""
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "is not there"
+        raise NotFound(f"{str(path)!r} {what}; give a Python file and a name in it, such as tasks.py:{DEFAULT_NAME}")
+    name = path.stem
+    # A file called json.py must not take the place of the json that others have imported.
+    if name in sys.modules or name in sys.stdlib_module_names:
+        name = f"tickless_run_{name}"
+    loader = importlib.machinery.SourceFileLoader(name, str(path.resolve()))
+    spec = importlib.util.spec_from_file_location(name, path.resolve(), loader=loader)
+    assert spec is not None, "a spec with a loader given is always made"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.resolve().parent))
+    _guarded(lambda: loader.exec_module(module), str(path))
+    return module
+
+
+def _guarded(call: object, what: str) -> object:
+    """What the call of foreign code returns. Its error is printed without our own frames; then NotFound."""
+    assert callable(call)
+    try:
+        return call()
+    except Exception as error:  # noqa: BLE001 - a file may raise anything; it is told, and is our exit code 2
+        traceback.print_exception(type(error), error, _theirs(error.__traceback__))
+        raise NotFound(f"{what} raised {type(error).__name__}, see above; nothing was run") from None
+    except SystemExit as error:
+        raise NotFound(
+            f"{what} called sys.exit({error.code!r}) before anything was run; "
+            'put what belongs to `python FILE.py` alone under `if __name__ == "__main__":`'
+        ) from None
+
+
+def _theirs(frames: TracebackType | None) -> TracebackType | None:
+    """The part of the traceback below us and importlib. None for a SyntaxError, which names its line itself."""
+    theirs = frames
+    while theirs and (
+        theirs.tb_frame.f_code.co_filename == __file__ or "importlib" in theirs.tb_frame.f_code.co_filename
+    ):
+        theirs = theirs.tb_next
+    return theirs
+
+
+def _offer(path: Path, module: ModuleType) -> str:
+    """The way out: the schedulers that the file does have."""
+    names = [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
+    if names:
+        return f"try {' or '.join(f'{path}:{name}' for name in names)}"
+    return f"give it one: {DEFAULT_NAME} = tickless.Scheduler()"

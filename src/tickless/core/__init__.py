@@ -1,0 +1,1 @@
+"""The pure machine: no clock, no thread, no I/O. Time is an argument."""

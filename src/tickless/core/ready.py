@@ -1,0 +1,61 @@
+"""The ready queue: runs that are due and wait for room. By priority, then by the order of becoming ready.
+
+Two structures on purpose. The lanes give the order; `claims` decides who gets a run: whoever pops it from that dict has
+it, be it a worker that takes or a caller that cancels. Both pops are single atomic steps of the interpreter, which is
+why a worker needs no lock to take. See tests/races.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tickless.core.record import RunRecord
+
+SLACK = 64
+
+
+class ReadyQueue:
+    """`push` and `claim` are called under the store's lock, `take` and `len` are not."""
+
+    __slots__ = ("_lanes", "_order", "claims")
+
+    def __init__(self) -> None:
+        self.claims: dict[RunRecord, bool] = {}
+        self._lanes: dict[int, deque[RunRecord]] = {}
+        self._order: tuple[deque[RunRecord], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.claims)
+
+    def push(self, run: RunRecord, priority: int) -> None:
+        """Add at the end of its lane. The claim comes first: a run in a lane without a claim would be taken for gone."""
+        lane = self._lanes.get(priority)
+        if lane is None:
+            lane = self._lanes[priority] = deque()
+            self._order = tuple(self._lanes[p] for p in sorted(self._lanes, reverse=True))
+        self.claims[run] = True
+        lane.append(run)
+
+    def take(self) -> RunRecord | None:
+        """The next run, which now is the caller's alone; None when there is none."""
+        claims = self.claims
+        for lane in self._order:
+            while lane:
+                try:
+                    run = lane.popleft()
+                except IndexError:  # another worker was quicker
+                    break
+                if claims.pop(run, False):
+                    return run
+        return None
+
+    def claim(self, run: RunRecord, priority: int) -> bool:
+        """Take this run out, wherever it stands; False when a worker has it already. Its place in the lane is orphaned."""
+        if not self.claims.pop(run, False):
+            return False
+        lane = self._lanes[priority]
+        if len(lane) > 2 * len(self.claims) + SLACK:
+            # A worker may pop from the old lane meanwhile: it is refused by `claims` or it has the run, never both.
+            self._lanes[priority] = deque(other for other in lane.copy() if other in self.claims)
+            self._order = tuple(self._lanes[p] for p in sorted(self._lanes, reverse=True))
+        return True

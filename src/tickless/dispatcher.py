@@ -1,0 +1,130 @@
+"""The one thread: make ready what is due, have the pool take it, sleep on the bell until the earliest entry is due.
+
+It never runs a task or a listener, and only this file decides when to sleep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Thread, current_thread
+
+from tickless.bell import Bell
+from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
+from tickless.observe import Journal
+from tickless.observe.text import error_line, traceback_of
+from tickless.pools import Hand
+from tickless.records import EventKind
+from tickless.stores import Store
+
+BACK_OFF_US = SECOND_US // 10
+LONGEST_BACK_OFF_US = 30 * SECOND_US
+
+
+class Dispatcher:
+    """Turns until it is stopped: in a thread of its own, or whenever a driven clock calls."""
+
+    def __init__(self, store: Store, clock: Clock, journal: Journal) -> None:
+        self._store = store
+        self._clock = clock
+        self._journal = journal
+        self._hand: Hand
+        self._bell = Bell()
+        self._thread: Thread | None = None
+        self._undrive: Callable[[], None] | None = None
+        self._stopped = False
+        self._turning = False
+        self._failures = 0
+
+    def serve(self, hand: Hand) -> None:
+        """Which hand to feed; said once, before the start."""
+        self._hand = hand
+
+    def start(self) -> None:
+        """Begin to turn. With a driven clock no thread is started, and the first turn has been when this returns."""
+        if isinstance(self._clock, DrivenClock):
+            self._undrive = self._clock.drive(self.turn)
+            self.turn()
+        else:
+            self._thread = Thread(target=self._loop, name="tickless-dispatcher", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """No more turns. Waits for the turn that goes on, unless that is what calls."""
+        self._stopped = True
+        if self._undrive is not None:
+            self._undrive()
+        self._bell.ring()
+        thread = self._thread
+        if thread is not None and thread is not current_thread():
+            thread.join()
+
+    def ring(self) -> None:
+        """Have a turn made: something is due earlier, or a slot is free."""
+        if self._undrive is None:
+            self._bell.ring()
+        elif not self._stopped:
+            self.turn()
+
+    def look(self, spare: int = 0) -> None:
+        """After any verb of the store, outside every lock: have drainers started, the bell rung, events delivered.
+
+        `spare` runs are taken by the caller itself.
+        """
+        hand = self._hand
+        if hand.free and self._store.ready > spare:
+            hand.start(spare)
+        if self._store.take_ring():
+            self.ring()
+        if self._undrive is not None:
+            self._journal.deliver()
+
+    def turn(self) -> Instant | None:
+        """All that is due now, and when to turn next. Whatever goes wrong is told and tried again, later each time.
+
+        A ring from inside a turn of a driven clock finds the turn going on, and that looks again before it ends.
+        """
+        if self._turning:
+            return None
+        self._turning = True
+        try:
+            until = self._turn()
+            self._failures = 0
+        except BaseException as error:  # a store verb or a pool failed: the loop must outlive it
+            if self._undrive is not None and not isinstance(error, Exception):
+                raise  # this is the thread of whoever moves the clock: a KeyboardInterrupt is meant for it
+            until = self._back_off(error)
+        finally:
+            self._turning = False
+        if self._undrive is not None:
+            self._journal.deliver()
+        return until
+
+    def _turn(self) -> Instant | None:
+        store, clock, hand = self._store, self._clock, self._hand
+        while not self._stopped:
+            full = store.due(clock.now(), clock.wall())
+            if store.ready:
+                hand.start()
+            if full:
+                continue
+            until = store.next_wake()
+            # The pass took time: what came due meanwhile is served before any sleep. `take_ring` clears what the
+            # pass itself caused, and tells of an entry that others placed after `next_wake`.
+            if not store.take_ring() and (until is None or until > clock.now()):
+                return until
+        return None
+
+    def _back_off(self, error: BaseException) -> Instant:
+        self._failures += 1
+        now = self._clock.now()
+        self._journal.post(
+            EventKind.TROUBLE, now, None, None, None, f"dispatcher: {error_line(error)}", traceback_of(error)
+        )
+        return Instant(now + min(BACK_OFF_US << min(self._failures, 20), LONGEST_BACK_OFF_US))
+
+    def _loop(self) -> None:
+        with self._clock.watch(self._bell):
+            while not self._stopped:
+                until = self.turn()
+                if not self._stopped:
+                    self._clock.wait(self._bell, until)

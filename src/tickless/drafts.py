@@ -1,0 +1,196 @@
+"""The door of `schedule`: from what a user wrote to a checked draft. Everything wrong is refused here, by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from tickless.core.record import More, TaskRecord
+from tickless.errors import DependencyError, RuleError, ScheduleError
+from tickless.instants import Clock, Instant, datetime_of
+from tickless.output import outputs_in
+from tickless.rules import After, Rule, first_fire
+from tickless.states import RunIf
+from tickless.task import Task
+
+_NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_RUN_IFS = {str(run_if): run_if for run_if in RunIf}
+
+
+class Call(NamedTuple):
+    """One item of `schedule_many`: the arguments of `schedule`. `after_tasks` may name ids of the same batch."""
+
+    work: Callable[..., Any]
+    when: Rule | None = None
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] | None = None
+    id: str | None = None
+    name: str | None = None
+    after_tasks: Iterable[Task[Any] | str] = ()
+    run_if: str = "all_succeeded"
+    priority: int = 0
+
+
+def draft(
+    owner: object,
+    clock: Clock,
+    now: Instant,
+    work: Callable[..., Any],
+    when: Rule | None,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    id: str | None,
+    name: str | None,
+    after_tasks: Iterable[Task[Any] | str],
+    run_if: str,
+    priority: int,
+) -> TaskRecord:
+    """A task that has not entered a store yet. Raises ScheduleError, RuleError or DependencyError, and does nothing else.
+
+    `owner` is the scheduler whose handles may be parents.
+    """
+    label = _name_of(work) if name is None else _text("name", name)
+    if type(args) is not tuple:
+        args = _args(args)
+    if kwargs is not None:
+        kwargs = _kwargs(kwargs)
+    if id is not None:
+        _text("id", id)
+        if id[0] == "#":
+            raise ScheduleError(f"id {id!r}: ids that begin with # are given by the scheduler; choose another")
+    if type(priority) is not int:
+        raise ScheduleError(f"priority={priority!r}: needs a whole number; higher runs first, 0 is the default")
+    more = None
+    if args or kwargs or after_tasks or run_if != "all_succeeded":
+        more = _more(owner, args, kwargs, after_tasks, run_if)
+    if when is None:
+        return TaskRecord(work, args, kwargs, id, label, priority, None, None if more else now, False, more)
+    if type(when) is After:
+        rule, due, wall, recurring = None, Instant(now + when.delay_us), False, False
+        if more is not None or when.delay_us > _PLAIN_DELAY_US:
+            due = when.bound(now).due
+    else:
+        rule, due, wall, recurring = _bound(when, clock, now)
+    if more is None or not more.parents:
+        return TaskRecord(work, args, kwargs, id, label, priority, rule if recurring else None, due, wall, more)
+    more.when, more.recurring = when, recurring
+    return TaskRecord(work, args, kwargs, id, label, priority, None, None, wall, more)
+
+
+_PLAIN_DELAY_US = 10**15
+"""Thirty years: a delay below it cannot lead out of the calendar, so the quick way needs no check."""
+
+
+def _bound(when: Rule, clock: Clock, now: Instant) -> tuple[Rule, Instant, bool, bool]:
+    """The rule bound to its own clock's now: (rule, first fire, wall, recurring). A user's own rule is foreign code."""
+    if isinstance(when, type) or not callable(getattr(when, "next_after", None)):
+        raise RuleError(f"when={when!r}: needs a rule, e.g. after(5), at(datetime), every(minutes=10)")
+    wall, recurring = bool(when.wall), bool(when.recurring)
+    reading = clock.wall() if wall else now
+    try:
+        bound = when.bound(reading)
+    except RuleError:
+        raise
+    except Exception as error:
+        raise RuleError(f"when={when!r}: binding it to {reading} raised {error!r}") from error
+    due = first_fire(bound, reading)
+    if due is None:
+        raise RuleError(f"when={when!r}: never fires after {datetime_of(reading):%Y-%m-%d %H:%M:%S} UTC")
+    return bound, due, wall, recurring
+
+
+def _more(
+    owner: object,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None,
+    after_tasks: Iterable[Task[Any] | str],
+    run_if: str,
+) -> More | None:
+    """Parents, in order and each once: those named, and those whose outputs are among the arguments."""
+    rule = _RUN_IFS.get(run_if) if isinstance(run_if, str) else None
+    if rule is None:
+        raise ScheduleError(f"run_if={run_if!r}: needs one of {', '.join(_RUN_IFS)}")
+    if isinstance(after_tasks, str | Task):
+        raise DependencyError(f"after_tasks={after_tasks!r}: needs several, so put it in a list: [{after_tasks!r}]")
+    try:
+        named = list(after_tasks)
+    except TypeError:
+        raise DependencyError(f"after_tasks={after_tasks!r}: needs tasks or ids, in a list") from None
+    parents: dict[TaskRecord | str, None] = {_parent(owner, parent): None for parent in named}
+    outputs = outputs_in(args, kwargs)
+    for output in outputs:
+        if output.needs_success and rule is not RunIf.ALL_SUCCEEDED:
+            raise DependencyError(
+                f'{output!r} among the arguments needs run_if="all_succeeded", not {run_if!r}; '
+                "or say what to pass when there is none: .output.or_else(x)"
+            )
+        parents[_parent(owner, output._cell)] = None
+    if not parents:
+        if rule is not RunIf.ALL_SUCCEEDED:
+            raise DependencyError(f"run_if={run_if!r}: there are no parents that it could be about; give after_tasks")
+        return None
+    more = More()
+    more.parents = tuple(parents)
+    more.run_if = rule
+    more.outputs = bool(outputs)
+    return more
+
+
+def _parent(owner: object, parent: object) -> TaskRecord | str:
+    if isinstance(parent, str):
+        return parent
+    if not isinstance(parent, Task):
+        raise DependencyError(f"after_tasks: {parent!r} is neither a task nor an id; give what schedule() returned")
+    if parent._scheduler is not owner:
+        raise DependencyError(f"after_tasks: {parent!r} belongs to another scheduler, which would not tell this one")
+    return parent._record
+
+
+def _name_of(work: Callable[..., Any]) -> str:
+    """The name of a work that can be run on a thread. Raises ScheduleError for one that cannot."""
+    if type(work) is FunctionType:
+        if work.__code__.co_flags & _NOT_PLAIN:
+            _refuse(work)
+        return work.__name__
+    if not callable(work):
+        raise ScheduleError(
+            f"work={work!r}: needs something to call, without calling it: schedule(f), not schedule(f())"
+        )
+    plain: Any = work
+    while isinstance(plain, partial):
+        plain = plain.func
+    if not inspect.isroutine(plain) and not isinstance(plain, type):
+        plain = getattr(plain, "__call__", plain)  # noqa: B004 - the method itself is wanted, to see what kind it is
+    plain = inspect.unwrap(getattr(plain, "__func__", plain))
+    if getattr(getattr(plain, "__code__", None), "co_flags", 0) & _NOT_PLAIN:
+        _refuse(work)
+    name = getattr(work, "__name__", None) or getattr(plain, "__name__", None)
+    return name if isinstance(name, str) and name != "__call__" else type(work).__name__
+
+
+def _refuse(work: object) -> None:
+    raise ScheduleError(
+        f"work={work!r}: calling a coroutine or generator function runs nothing of it; "
+        "schedule a plain function, e.g. one that calls asyncio.run(...)"
+    )
+
+
+def _text(what: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ScheduleError(f"{what}={value!r}: needs a text of at least one character")
+    return value
+
+
+def _args(args: object) -> tuple[Any, ...]:
+    if isinstance(args, list):
+        return tuple(args)
+    raise ScheduleError(f"args={args!r}: needs a tuple; for one argument: args=({args!r},)")
+
+
+def _kwargs(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(kwargs, Mapping) or not all(isinstance(key, str) for key in kwargs):
+        raise ScheduleError(f"kwargs={kwargs!r}: needs a dict whose keys are names")
+    return dict(kwargs)

@@ -1,0 +1,98 @@
+"""Every error that tickless raises, in one tree. A message names the thing, the value and the way out."""
+
+from concurrent.futures import CancelledError
+
+
+class TicklessError(Exception):
+    """The root: `except TicklessError` catches all that tickless raises of its own."""
+
+
+class RuleError(TicklessError, ValueError):
+    """A rule or a time that cannot be: a naive datetime, a negative delay, an interval of zero."""
+
+
+class ScheduleError(TicklessError, ValueError):
+    """A submission that cannot be: a work that is not callable, an option that does not exist."""
+
+
+class DuplicateId(ScheduleError):
+    """The id belongs to a task that the scheduler still lists."""
+
+
+class UnknownTask(TicklessError, LookupError):
+    """No task has that id: it never had one, or it ended and was forgotten (`keep_finished`)."""
+
+
+class DependencyError(ScheduleError):
+    """A parent that is unknown, the task itself, recurring, or part of a cycle."""
+
+
+class SchedulerClosed(TicklessError, RuntimeError):
+    """The scheduler is closed, and closing is final."""
+
+
+class NotStarted(TicklessError, RuntimeError):
+    """Somebody waits on a scheduler that was never started, so the wait could not end."""
+
+
+class ForkedScheduler(TicklessError, RuntimeError):
+    """A scheduler that was made before a fork was used in the child, where its thread does not exist."""
+
+
+class PoolError(TicklessError, ValueError):
+    """The pool is not one that can be used as given."""
+
+
+class OutputGone(TicklessError, LookupError):
+    """The output of a finished task was let go: nobody held a handle when it ended."""
+
+
+class TaskSkipped(TicklessError):
+    """`result()` of a task that was decided not to run. `reason` says why."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message, reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class TaskRejected(TicklessError, RuntimeError):
+    """`result()` of a task whose run no pool would take: closed, broken, or full."""
+
+
+class Stopped(Exception):
+    """Raised by a task's own code to say: I was asked to stop, and I did.
+
+    Not a `TicklessError`: it goes from the user to the scheduler.
+    """
+
+
+def shown(value: object) -> str:
+    """The value for a message: its repr, at most 200 characters, and never an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  # a repr is foreign code, and that of a 5,000-digit int raises
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+__all__ = [
+    "CancelledError",
+    "DependencyError",
+    "DuplicateId",
+    "ForkedScheduler",
+    "NotStarted",
+    "OutputGone",
+    "PoolError",
+    "RuleError",
+    "ScheduleError",
+    "SchedulerClosed",
+    "Stopped",
+    "TaskRejected",
+    "TaskSkipped",
+    "TicklessError",
+    "UnknownTask",
+    "shown",
+]

@@ -1,0 +1,74 @@
+"""`task.output`: a parent's result as an argument of its child, filled in when the child runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar, final
+
+from tickless.core.record import Cell, TaskRecord, state_of
+from tickless.states import State
+
+T = TypeVar("T")
+_NO_DEFAULT: Any = object()
+NOT_SET: Any = object()
+"""The value of a handle that no outcome was put into."""
+
+
+@final
+class Output(Generic[T]):
+    """Stands for what `task` will return. It keeps that value alive for as long as the child waits."""
+
+    __slots__ = ("_cell", "_default", "record")
+
+    def __init__(self, record: TaskRecord, cell: Cell, default: Any = _NO_DEFAULT) -> None:
+        self.record = record
+        self._cell = cell
+        self._default = default
+
+    def or_else(self, default: T) -> Output[T]:
+        """The same, but `default` where the task has not succeeded: for `run_if` other than "all_succeeded"."""
+        return Output(self.record, self._cell, default)
+
+    @property
+    def needs_success(self) -> bool:
+        """True when there is nothing to give unless the task has succeeded."""
+        return self._default is _NO_DEFAULT
+
+    def value(self) -> T:
+        """What the task returned, or the default. Asked when the child runs, so the task has ended."""
+        if state_of(self.record) is State.SUCCEEDED and self._cell._value is not NOT_SET:
+            value: T = self._cell._value
+            return value
+        default: T = self._default
+        return default
+
+    def __repr__(self) -> str:
+        return f"<output of {self.record.public_id} {self.record.label}>"
+
+
+def outputs_in(args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> list[Output[Any]]:
+    """The outputs among the arguments, and in lists, tuples and dicts that are arguments. O(their lengths)."""
+    found: list[Output[Any]] = []
+    for value in args if not kwargs else (*args, *kwargs.values()):
+        if type(value) is Output:
+            found.append(value)
+        elif type(value) is list or type(value) is tuple:
+            found.extend(_outputs(value))
+        elif type(value) is dict:
+            found.extend(_outputs(value.values()))
+    return found
+
+
+def _outputs(values: Iterable[Any]) -> Iterable[Output[Any]]:
+    return (value for value in values if type(value) is Output)
+
+
+def filled(value: Any) -> Any:
+    """The argument with outputs replaced by their values; a list, tuple or dict of them is replaced by a copy."""
+    if type(value) is Output:
+        return value.value()
+    if type(value) is list or type(value) is tuple:
+        return type(value)(item.value() if type(item) is Output else item for item in value)
+    if type(value) is dict:
+        return {key: item.value() if type(item) is Output else item for key, item in value.items()}
+    return value

@@ -1,0 +1,135 @@
+"""Every decision, each a pure function of values. The store calls them, and so does the simulation."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tickless.instants import Instant
+from tickless.rules import Every, Rule, checked_next, first_fire, span
+from tickless.states import Reason, RunIf, State
+
+# How a parent ended, as a bit of the set that a child has seen.
+SUCCEEDED, FAILED, CANCELLED, NEUTRAL = 1, 2, 4, 8
+
+
+class Skipped(NamedTuple):
+    """Fires that will not run: one record for all of them."""
+
+    reason: Reason
+    fires: int
+    first: Instant
+    last: Instant
+
+
+class Plan(NamedTuple):
+    """What a recurring task does next."""
+
+    due: Instant | None
+    """The fire to place or to run; None when there are no more."""
+    skipped: Skipped | None = None
+    rule: Rule | None = None
+    """The rule from here on, where it was bound anew."""
+
+
+def on_bind(rule: Rule, now: Instant) -> Plan:
+    """The rule of a child, bound when its last parent lets go. A past instant is due now, and is no misfire."""
+    bound = rule.bound(now)
+    first = first_fire(bound, now)
+    if first is not None and first < now:
+        first = now
+    return Plan(first, rule=bound)
+
+
+def on_due(rule: Rule, due: Instant, now: Instant) -> Plan:
+    """Which fire runs when `due` surfaces at `now`: the newest that has come; the ones before it are coalesced.
+
+    Instants are of the clock that drives the rule. O(1) or O(log gap), whatever the gap.
+    """
+    missed = span(rule, due, now)
+    if missed is None:
+        return Plan(due)
+    fires, _, latest = missed
+    before = span(rule, due, Instant(latest - 1)) if fires > 1 else None
+    return Plan(latest, Skipped(Reason.COALESCED, fires, due, before[2] if before else due))
+
+
+def after_run(rule: Rule, due: Instant, finished: Instant) -> Plan:
+    """The next fire once the run of `due` has finished: skip by absence.
+
+    A fire at the very instant of the finish is no overlap. A sliding rule is bound anew, and so misses nothing.
+    """
+    bound = rule.bound(finished)
+    if bound is not rule:
+        return Plan(checked_next(bound, finished), rule=bound)
+    last_busy = Instant(max(due, finished - 1))
+    following = checked_next(rule, due)
+    if following is None or following > last_busy:
+        return Plan(following)
+    missed = span(rule, due, last_busy)
+    skipped = None if missed is None else Skipped(Reason.OVERLAP, *missed)
+    return Plan(checked_next(rule, last_busy), skipped)
+
+
+def same_rule(old: Rule, new: Rule) -> bool:
+    """Whether an update leaves the schedule as it is. Both are bound; an unanchored grid may start anywhere.
+
+    Rules of another make count as the same only when they are the same object: their `==` is foreign code.
+    """
+    if isinstance(old, Every) and isinstance(new, Every):
+        alike = (old.interval_us, old.sliding, old.wall) == (new.interval_us, new.sliding, new.wall)
+        return alike and (not old.wall or old.first == new.first)
+    return old is new
+
+
+def kind_of_end(state: State, reason: Reason | None) -> int:
+    """How a parent's end counts for its children: a skip counts as what caused it, other skips are neutral."""
+    if state is State.SUCCEEDED:
+        return SUCCEEDED
+    if state is State.FAILED or reason is Reason.PARENT_FAILED:
+        return FAILED
+    if state is State.CANCELLED or reason is Reason.PARENT_CANCELLED:
+        return CANCELLED
+    return NEUTRAL
+
+
+class Verdict(NamedTuple):
+    """What a child does now. Both false: it waits on."""
+
+    run: bool
+    skip: Reason | None = None
+
+
+WAIT, RUN = Verdict(False), Verdict(True)
+_DOOM = {
+    kind: Verdict(False, reason)
+    for kind, reason in (
+        (FAILED, Reason.PARENT_FAILED),
+        (CANCELLED, Reason.PARENT_CANCELLED),
+        (NEUTRAL, Reason.PARENT_SKIPPED),
+    )
+}
+_NO_SUCH_PARENT = Verdict(False, Reason.RUN_IF)
+
+
+def on_parent(run_if: RunIf, seen: int, waiting: int) -> Verdict:
+    """What a child does when `seen` is how its finished parents ended, and `waiting` have not finished.
+
+    The states do not depend on the order of the parents; the reason of a doom is that of the worst parent seen.
+    """
+    if run_if is RunIf.ALL_SUCCEEDED and seen & ~SUCCEEDED:
+        return _doom(seen)
+    if run_if is RunIf.NONE_FAILED and seen & FAILED:
+        return _DOOM[FAILED]
+    if run_if is RunIf.ANY_SUCCEEDED and seen & SUCCEEDED:
+        return RUN
+    if run_if is RunIf.ANY_FAILED and seen & FAILED:
+        return RUN
+    if waiting:
+        return WAIT
+    if run_if is RunIf.ANY_SUCCEEDED:
+        return _doom(seen)
+    return _NO_SUCH_PARENT if run_if is RunIf.ANY_FAILED else RUN
+
+
+def _doom(seen: int) -> Verdict:
+    return _DOOM[next(kind for kind in (FAILED, CANCELLED, NEUTRAL) if seen & kind)]

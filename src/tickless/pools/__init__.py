@@ -1,0 +1,64 @@
+"""What we ask of an Executor, and the two hands that feed one: drain (threads), one submit per run (all others)."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Protocol, final
+
+from tickless.errors import PoolError
+
+__all__ = ["Hand", "Pool", "pool_of"]
+
+
+@final
+class Pool:
+    """An executor, and how many runs it is given at a time.
+
+    A `ThreadPoolExecutor` knows its slots (its workers) and is *drained*: at most `slots` submits are in flight, and
+    each takes ready runs until none is left. Any other executor gets one submit per run, so its work and arguments
+    must be what it can carry (for processes: picklable), and a run is RUNNING from the submit on.
+
+    Raises PoolError for what is not an executor, or when `slots` is missing or not a whole number of at least 1.
+    tickless never closes an executor that it did not make.
+    """
+
+    __slots__ = ("drained", "executor", "slots")
+
+    def __init__(self, executor: Executor, slots: int | None = None) -> None:
+        if not callable(getattr(executor, "submit", None)):
+            raise PoolError(f"pool {executor!r}: needs a concurrent.futures.Executor; it has no submit")
+        own = getattr(executor, "tickless_slots", None)
+        if own is None and isinstance(executor, ThreadPoolExecutor):
+            own = getattr(executor, "_max_workers", None)  # it has no public name; if it goes, `slots` must be given
+        if slots is None:
+            slots = own
+        if slots is None:
+            raise PoolError(
+                f"pool {type(executor).__name__}: how many runs may it have at a time? Wrap it: Pool(executor, slots=8)"
+            )
+        if type(slots) is not int or slots < 1:
+            raise PoolError(f"slots={slots!r}: needs a whole number of at least 1")
+        self.executor = executor
+        self.slots = slots
+        self.drained = own is not None
+
+    def __repr__(self) -> str:
+        return f"Pool({type(self.executor).__name__}, slots={self.slots})"
+
+
+def pool_of(given: Executor | Pool, slots: int | None) -> Pool:
+    """The pool as the scheduler was given it. Raises PoolError."""
+    if not isinstance(given, Pool):
+        return Pool(given, slots)
+    return given if slots is None else Pool(given.executor, slots)
+
+
+class Hand(Protocol):
+    """Feeds one pool. Called by any thread, never under a lock."""
+
+    @property
+    def free(self) -> object:
+        """Truthy while another submit may be made."""
+
+    def start(self, spare: int = 0) -> None:
+        """Have the pool take what is ready, but for `spare` runs that the caller takes itself."""

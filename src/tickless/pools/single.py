@@ -1,0 +1,88 @@
+"""The hand for every other executor: one submit per run, at most `slots` at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from typing import Any, Protocol
+
+from tickless.pools import Pool
+
+
+class Desk(Protocol):
+    """What the hand asks of the worker's side: it knows runs, the hand knows futures."""
+
+    def take(self) -> Any | None:
+        """The next ready run, now RUNNING; None when there is none."""
+
+    def call_of(self, run: Any) -> tuple[Any, ...]:
+        """What to submit for it: a function and its arguments. Raises what the run failed with before it began."""
+
+    def returned(self, run: Any, value: Any) -> None:
+        """It returned."""
+
+    def raised(self, run: Any, error: BaseException) -> None:
+        """It raised."""
+
+    def rejected(self, run: Any, error: BaseException) -> None:
+        """The pool refused it, or dropped it."""
+
+
+class SingleHand:
+    """`more` is called after a slot was given back: it has `start` called, on another thread if there is one.
+
+    Not on ours: a callback may come while the executor holds a lock of its own that `submit` would wait for.
+    """
+
+    def __init__(self, pool: Pool, *, desk: Desk, ready: Callable[[], int], more: Callable[[], None]) -> None:
+        self._executor: Executor = pool.executor
+        self._desk = desk
+        self._ready = ready
+        self._more = more
+        self.free: deque[None] = deque([None] * pool.slots)
+        """One token a slot."""
+
+    def start(self, spare: int = 0) -> None:
+        """Submit what is ready while there is room. Nothing is spared: no caller takes a run itself here."""
+        while self._ready():
+            try:
+                self.free.pop()
+            except IndexError:
+                return
+            run = self._desk.take()
+            if run is None:
+                self.free.append(None)
+                continue
+            self._submit(run)
+
+    def _submit(self, run: Any) -> None:
+        try:
+            call = self._desk.call_of(run)
+        except Exception as error:  # noqa: BLE001 - an output that is not there: the run's failure, not ours
+            self.free.append(None)
+            self._desk.raised(run, error)
+            return
+        try:
+            future = self._executor.submit(*call)
+        except BaseException as error:
+            self.free.append(None)
+            self._desk.rejected(run, error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        future.add_done_callback(lambda future: self._done(run, future))
+
+    def _done(self, run: Any, future: Future[Any]) -> None:
+        try:
+            value = future.result()
+        except CancelledError as error:
+            (self._desk.rejected if future.cancelled() else self._desk.raised)(run, error)
+        except BrokenExecutor as error:
+            self._desk.rejected(run, error)
+        except BaseException as error:  # noqa: BLE001 - what the user's code raised, wherever it ran
+            self._desk.raised(run, error)
+        else:
+            self._desk.returned(run, value)
+        self.free.append(None)
+        self._more()

@@ -1,0 +1,129 @@
+"""Frozen snapshots: what a caller may hold after the store has moved on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from tickless.instants import Instant, datetime_of
+from tickless.states import Reason, State
+
+
+class Outcome(NamedTuple):
+    """How one run ended, as the worker tells the store."""
+
+    state: State
+    value: Any = None
+    """What the work returned; for a failed run the exception that it raised."""
+    reason: Reason | None = None
+    error: str | None = None
+    """One line, `Type: message`, safe to print whatever the exception does."""
+    traceback: str | None = None
+
+
+SUCCESS = Outcome(State.SUCCEEDED)
+"""The commonest outcome, made once: succeeded and returned None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One occurrence of a task. Instants are UTC microseconds; the properties give aware datetimes."""
+
+    task_id: str
+    due_us: Instant | None
+    """The instant it was planned for; the name of the run. None: decided before it had a time (a doomed child)."""
+    state: State
+    reason: Reason | None = None
+    started_us: Instant | None = None
+    finished_us: Instant | None = None
+    error: str | None = None
+    count: int = 1
+    """How many fires this record stands for: more than 1 only for SKIPPED summaries."""
+    last_due_us: Instant | None = None
+    """Of a summary: the last fire that it stands for."""
+
+    @property
+    def due(self) -> datetime | None:
+        return None if self.due_us is None else datetime_of(self.due_us)
+
+    @property
+    def started(self) -> datetime | None:
+        return None if self.started_us is None else datetime_of(self.started_us)
+
+    @property
+    def finished(self) -> datetime | None:
+        return None if self.finished_us is None else datetime_of(self.finished_us)
+
+    @property
+    def last_due(self) -> datetime | None:
+        return None if self.last_due_us is None else datetime_of(self.last_due_us)
+
+    @property
+    def lateness(self) -> timedelta | None:
+        """started - due, never negative; None for a run that never started."""
+        if self.started_us is None or self.due_us is None:
+            return None
+        return timedelta(microseconds=max(0, self.started_us - self.due_us))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInfo:
+    """A task as it was when you asked."""
+
+    id: str
+    name: str
+    state: State
+    """RUNNING if a run runs, else READY, else PENDING; once it has ended, how."""
+    reason: Reason | None
+    next_fire_us: Instant | None
+    last_run: Run | None
+    priority: int
+    parents: tuple[str, ...]
+    children: tuple[str, ...]
+    recurring: bool
+
+    @property
+    def next_fire(self) -> datetime | None:
+        """The planned instant of the next fire, aware UTC; None while it waits for parents, or has no more."""
+        return None if self.next_fire_us is None else datetime_of(self.next_fire_us)
+
+
+class EventKind(StrEnum):
+    """What observers can ask for."""
+
+    SCHEDULED = "scheduled"
+    READY = "ready"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    TROUBLE = "trouble"
+    """Something of ours or around us went wrong and was contained: a rule, a store verb, an observer, a pool."""
+    DROPPED = "dropped"
+    """Observers were too slow: `count` events were let go."""
+
+
+class Event(NamedTuple):
+    """One thing that happened, at one instant of `Clock.now()`. A tuple, since thousands a second are built."""
+
+    kind: EventKind
+    at_us: Instant
+    task_id: str | None = None
+    name: str | None = None
+    due_us: Instant | None = None
+    reason: Reason | None = None
+    error: str | None = None
+    traceback: str | None = None
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nobody asks of an event
+    """How many fires, or dropped events, or repetitions it stands for."""
+
+    @property
+    def at(self) -> datetime:
+        return datetime_of(self.at_us)
+
+    @property
+    def due(self) -> datetime | None:
+        return None if self.due_us is None else datetime_of(self.due_us)

@@ -1,0 +1,389 @@
+"""`Scheduler`: the one object that a program makes. It checks at the door, asks the store, and looks afterwards."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Literal, TypeVar, final
+
+from tickless.bell import Bell
+from tickless.clocks import SystemClock
+from tickless.core.record import TaskRecord
+from tickless.dispatcher import Dispatcher
+from tickless.drafts import Call, draft
+from tickless.errors import ForkedScheduler, NotStarted, ScheduleError, SchedulerClosed, UnknownTask
+from tickless.instants import Clock, DrivenClock, Instant
+from tickless.lifetime import remember, stop_signals
+from tickless.observe import Journal, Observer
+from tickless.observe.journal import QUEUE_LIMIT
+from tickless.observe.log import LogObserver
+from tickless.observe.text import error_line
+from tickless.pools import Hand, Pool, pool_of
+from tickless.pools.drain import DrainHand
+from tickless.pools.single import SingleHand
+from tickless.records import EventKind, Run, TaskInfo
+from tickless.rules import Rule
+from tickless.states import Cancelled, Exists
+from tickless.stores.memory import MemoryStore
+from tickless.task import Task
+from tickless.worker import STAY_RUNS, Worker, run_going_on
+
+T = TypeVar("T")
+Phase = Literal["new", "running", "closing", "closed"]
+_EXISTS = ("error", "keep", "update")
+
+
+@final
+class Scheduler:
+    """Runs tasks at their time, in order, once.
+
+    `pool`: a ThreadPoolExecutor, a `Pool(executor, slots=n)`, or None for a thread pool of our own, which is closed
+    with the scheduler; a given one is never closed. `slots`: how many runs at a time, the pool's workers by default.
+    `clock`: a `Clock`; the system's by default. `observers`: who is told of events; by default failures and skips are
+    logged. `keep_finished` terminal tasks stay listed, and `keep_runs` runs of each recurring task.
+
+    Threads: every method may be called from any thread, from tasks and from observers. From a signal handler call
+    `request_stop` only. In a forked child every call raises ForkedScheduler.
+    """
+
+    def __init__(
+        self,
+        pool: Executor | Pool | None = None,
+        *,
+        clock: Clock | None = None,
+        slots: int | None = None,
+        observers: Iterable[Observer] | None = None,
+        keep_finished: int = 1000,
+        keep_runs: int = 100,
+    ) -> None:
+        _whole("keep_finished", keep_finished)
+        _whole("keep_runs", keep_runs)
+        self._own_pool = ThreadPoolExecutor(slots, thread_name_prefix="tickless-worker") if pool is None else None
+        self._pool = pool_of(self._own_pool or pool, slots)  # type: ignore[arg-type]  # one of the two is there
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._now = self._clock.now
+        self._observers: list[Observer] = [LogObserver()] if observers is None else list(observers)
+        self._keep = keep_finished, keep_runs
+        self._phase: Phase = "new"
+        self._forked = False
+        self._lifetime = threading.Lock()
+        """Guards the phase. Never held while anything is waited for."""
+        self._closers: set[TaskRecord] = set()
+        self._stop_asked = False
+        self._stop_bell: Bell | None = None
+        self._assemble()
+        remember(self)
+
+    def _assemble(self) -> None:
+        """Wire journal, store, dispatcher, worker and hand."""
+        driven = isinstance(self._clock, DrivenClock)
+        # With a driven clock events wait in the queue only until the turn ends, and none may be dropped: same trace.
+        limit = sys.maxsize if driven else QUEUE_LIMIT
+        self._journal = journal = Journal(self._observers, self._clock, limit=limit)
+        keep_finished, keep_runs = self._keep
+        self._store = store = MemoryStore(
+            post=journal.post, wants=journal.wants, keep_finished=keep_finished, keep_runs=keep_runs
+        )
+        self._dispatcher = dispatcher = Dispatcher(store, self._clock, journal)
+        self._look = dispatcher.look
+        executor = self._pool.executor
+        worker = Worker(
+            store,
+            self._clock,
+            dispatcher.look,
+            tracebacks=EventKind.FAILED in journal.wants,
+            stay_runs=getattr(executor, "tickless_stay_runs", STAY_RUNS),
+        )
+        own_hand: Callable[[MemoryStore, Worker], Hand] | None = getattr(executor, "tickless_hand", None)
+        if own_hand is not None:
+            dispatcher.serve(own_hand(store, worker))
+        elif self._pool.drained:
+            dispatcher.serve(DrainHand(self._pool, stay=worker.stay, ready=lambda: store.ready, reject=self._reject))
+        else:
+            dispatcher.serve(SingleHand(self._pool, desk=worker, ready=lambda: store.ready, more=dispatcher.ring))
+
+    def _reject(self, error: BaseException) -> bool:
+        return self._store.reject(f"the pool did not take the run: {error_line(error)}", self._now())
+
+    # Scheduling
+
+    def schedule(
+        self,
+        work: Callable[..., T],
+        when: Rule | None = None,
+        *,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        id: str | None = None,
+        name: str | None = None,
+        after_tasks: Iterable[Task[Any] | str] = (),
+        run_if: str = "all_succeeded",
+        priority: int = 0,
+        exists: Exists = "error",
+    ) -> Task[T]:
+        """Have `work(*args, **kwargs)` run when the rule says: `after(5)`, `at(datetime)`, `every(minutes=10)`.
+
+        Without `when`: now, or as soon as the parents are done. With both, the rule counts from the moment at which
+        the last parent lets go. `after_tasks` are handles or ids; an `output` among the arguments makes its task a
+        parent too. `run_if` says how they must have ended. Of what is ready at once, higher `priority` runs first,
+        then what became ready first. `exists`: what to do when a listed task has the id: "error", "keep" it as it is,
+        or "update" it (an unchanged rule keeps its next fire and its history).
+
+        May be called before `start`; nothing runs until then. Costs O(log n) and O(arguments).
+        Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and then nothing has changed.
+        """
+        if self._forked:
+            self._refuse_child()
+        now = self._now()
+        record = draft(self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority)
+        task: Task[T] = Task(self, record)
+        record.cell = task
+        if exists != "error":
+            if exists not in _EXISTS:
+                raise ScheduleError(f"exists={exists!r}: needs one of {', '.join(_EXISTS)}")
+            if id is None:
+                raise ScheduleError(f"exists={exists!r}: is about an id, and none was given; say id=")
+        entered = self._store.add((record,), now, exists)[0]
+        self._look()
+        return task if entered is record else self._handle_of(entered)
+
+    def schedule_many(self, calls: Iterable[Call]) -> list[Task[Any]]:
+        """Schedule a whole batch, all or nothing, with one reading of the clock. Gives the handles in order.
+
+        In `after_tasks` a call may name the ids of others of the same batch, earlier or later.
+        Raises what `schedule` raises, and then none of them was added.
+        """
+        if self._forked:
+            self._refuse_child()
+        now, clock = self._now(), self._clock
+        records: list[TaskRecord] = []
+        tasks: list[Task[Any]] = []
+        for call in calls:
+            record = draft(self, clock, now, *call)
+            task: Task[Any] = Task(self, record)
+            record.cell = task
+            records.append(record)
+            tasks.append(task)
+        self._store.add(records, now)
+        self._look()
+        return tasks
+
+    def cancel(self, task: Task[Any] | TaskInfo | str) -> Cancelled:
+        """Take a task's future away. CANCELLED: it will never start. ASKED: it runs, and its stop flag is set.
+
+        TOO_LATE (falsy): it had ended. A recurring task that runs has no more fires at once, and is CANCELLED when its
+        run ends. Raises UnknownTask.
+        """
+        answer = self._store.cancel(self._record_of(task), self._now())
+        self._look()
+        return answer
+
+    # Looking
+
+    def get(self, task: Task[Any] | TaskInfo | str) -> TaskInfo:
+        """The task as it is now. Raises UnknownTask."""
+        info = self._store.get(self._record_of(task))
+        self._look()
+        return info
+
+    def tasks(self) -> list[TaskInfo]:
+        """All live tasks and the finished ones that are still listed, in the order of scheduling, as snapshots."""
+        self._check_fork()
+        infos = self._store.tasks()
+        self._look()
+        return infos
+
+    def runs(self, task: Task[Any] | TaskInfo | str, limit: int | None = None) -> list[Run]:
+        """The task's newest runs that are kept, at most `limit`, oldest first, as snapshots. Raises UnknownTask."""
+        if limit is not None:
+            _whole("limit", limit)
+        runs = self._store.runs(self._record_of(task), limit)
+        self._look()
+        return runs
+
+    @property
+    def phase(self) -> Phase:
+        """new, running, closing or closed."""
+        return self._phase
+
+    def observe(self, observer: Observer) -> None:
+        """Add an observer, before anything is scheduled or started. Raises ScheduleError afterwards."""
+        with self._lifetime:
+            if self._phase != "new" or self._store.tasks():
+                raise ScheduleError("observe: observers are added before anything is scheduled; pass observers=[...]")
+            self._observers.append(observer)
+            self._assemble()
+
+    # Lifetime
+
+    def start(self) -> None:
+        """Begin to run what is due. Starting twice is starting once. Raises SchedulerClosed after `close`."""
+        self._check_fork()
+        with self._lifetime:
+            if self._phase == "running":
+                return
+            if self._phase != "new":
+                raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
+            self._phase = "running"
+            if not isinstance(self._clock, DrivenClock):
+                self._journal.start()
+            self._store.open()
+            self._dispatcher.start()
+        self._look()
+
+    def run(self) -> bool:
+        """Start, wait until every task is terminal, close. True when all came to their end.
+
+        In the main thread SIGINT and SIGTERM end the wait: what runs may finish, then False is returned, or for SIGINT
+        KeyboardInterrupt raised. A second signal ends the process at once.
+        """
+        bell = self._stop_bell = Bell()
+        with stop_signals(self.request_stop) as came:
+            self.start()
+            if not self._stop_asked and self._store.await_idle(bell):
+                self._look()
+                bell.wait(None)
+            done = not self._stop_asked and not came
+            self.close()
+        if came and came[0] == signal.SIGINT:
+            raise KeyboardInterrupt
+        return done
+
+    def request_stop(self) -> None:
+        """End `run`, now or when it begins. The one method for signal handlers: it takes no lock and never blocks."""
+        self._stop_asked = True
+        bell = self._stop_bell
+        if bell is not None:
+            bell.ring()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep until every task is terminal: True; or for `timeout` real seconds: False.
+
+        An endless task holds it until it is cancelled. Raises NotStarted when nothing could ever end.
+        """
+        return self._wait_for(None, timeout)
+
+    def close(self, timeout: float | None = None, cancel: bool = False) -> list[Run]:
+        """The end, and final: no new tasks, no new fires; what waits is CANCELLED (closed), what runs may finish.
+
+        Waits for that at most `timeout` real seconds, and gives the runs that still go on. `cancel=True` sets their
+        stop flags. From inside a task it waits for the others only. Closing twice is closing once more.
+        """
+        self._check_fork()
+        deadline = _deadline(timeout)
+        with self._lifetime:
+            if self._phase != "closed":
+                self._phase = "closing"
+        store = self._store
+        store.close(self._now())
+        self._dispatcher.stop()
+        if cancel:
+            store.stop_running()
+        own = run_going_on(store)
+        inside = None if own is None else own.task
+        if inside is not None:
+            self._closers.add(inside)
+        for record in store.live():
+            if record not in self._closers:
+                self._await(record, deadline)
+        running = [run for run in store.running() if own is None or run.task_id != own.task.public_id]
+        if self._own_pool is not None:
+            self._own_pool.shutdown(wait=not running and inside is None)
+        if not running and inside is None:
+            self._journal.close()
+        with self._lifetime:
+            self._phase = "closed"
+        return running
+
+    def __enter__(self) -> Scheduler:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if not self._forked:
+            self.close()
+
+    # Within
+
+    def _wait_for(self, record: TaskRecord | None, timeout: float | None) -> bool:
+        self._check_fork()
+        deadline = _deadline(timeout)
+        done = self._await(record, deadline, begun=self._phase != "new")
+        self._look()
+        return done
+
+    def _await(self, record: TaskRecord | None, deadline: Instant | None, *, begun: bool = True) -> bool:
+        """Sleep until the task, or with None every task, has ended; False at the deadline."""
+        bell, store = Bell(), self._store
+        if not (store.await_idle(bell) if record is None else store.await_end(record, bell)):
+            return True
+        self._look()
+        if not begun:
+            store.forget_waiter(bell, record)
+            raise NotStarted("the scheduler was never started, so nothing would end; call start(), or use `with`")
+        clock = _REAL
+        while not bell.wait(None if deadline is None else min(max(0, deadline - clock.now()) / 1e6, _LONGEST_S)):
+            if deadline is not None and clock.now() >= deadline:
+                store.forget_waiter(bell, record)
+                return False
+        return True
+
+    def _record_of(self, task: Task[Any] | TaskInfo | str) -> TaskRecord:
+        self._check_fork()
+        if isinstance(task, Task):
+            if task._scheduler is not self:
+                raise UnknownTask(f"{task!r} belongs to another scheduler; ask that one")
+            return task._record
+        id = task.id if isinstance(task, TaskInfo) else task
+        if not isinstance(id, str):
+            raise UnknownTask(f"{task!r} is neither a task nor an id")
+        return self._store.find(id)
+
+    def _handle_of(self, record: TaskRecord) -> Task[Any]:
+        cell = record.cell
+        return cell if isinstance(cell, Task) else Task(self, record)
+
+    def _check_fork(self) -> None:
+        if self._forked:
+            self._refuse_child()
+
+    def _refuse_child(self) -> None:
+        raise ForkedScheduler(
+            "this scheduler was made before a fork, and its thread is in the parent; make a new one in the child"
+        )
+
+    def _after_fork(self) -> None:
+        self._forked = True
+
+    def _at_exit(self) -> None:
+        """The interpreter ends and nobody closed: no new fires, no noise. What runs is waited for by its pool."""
+        if self._forked or self._phase in ("new", "closed"):
+            return
+        self._store.close(self._now())
+        self._dispatcher.stop()
+        self._journal.close(timeout=1.0)
+
+
+_REAL = SystemClock()
+"""Threads that wait for an answer wait in real time, whatever clock drives the tasks."""
+_LONGEST_S = threading.TIMEOUT_MAX / 2
+
+
+def _deadline(timeout: float | None) -> Instant | None:
+    """When a wait of so many seconds ends. Raises ScheduleError for what is no length of time."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+        raise ScheduleError(
+            f"timeout={timeout!r}: needs seconds, not negative, or None to wait for as long as it takes"
+        )
+    return Instant(_REAL.now() + int(min(timeout, _LONGEST_S) * 1e6))
+
+
+def _whole(what: str, value: object) -> None:
+    if type(value) is not int or value < 0:
+        raise ScheduleError(f"{what}={value!r}: needs a whole number, not negative")

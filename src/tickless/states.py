@@ -1,0 +1,91 @@
+"""The seven states of a run, and the one table of its moves. docs/states.md is drawn from this table."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+Exists = Literal["error", "keep", "update"]
+"""What to do when a task of that id is listed already."""
+
+
+class State(StrEnum):
+    """Where a run is. A task's state is derived from its runs: see `records.TaskInfo.state`."""
+
+    PENDING = "pending"
+    """Waits for its time or for its parents."""
+    READY = "ready"
+    """Due; waits for room in the pool."""
+    RUNNING = "running"
+    """A worker has it: user code runs, or is about to."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """Decided not to run; the reason says why."""
+    CANCELLED = "cancelled"
+
+    @property
+    def terminal(self) -> bool:
+        """True for the four states that have no way out."""
+        return not MOVES[self]
+
+
+MOVES: dict[State, tuple[State, ...]] = {
+    State.PENDING: (State.READY, State.SKIPPED, State.CANCELLED, State.FAILED),
+    State.READY: (State.RUNNING, State.PENDING, State.SKIPPED, State.CANCELLED, State.FAILED),
+    State.RUNNING: (State.SUCCEEDED, State.FAILED, State.CANCELLED, State.PENDING, State.READY),
+    State.SUCCEEDED: (),
+    State.FAILED: (),
+    State.SKIPPED: (),
+    State.CANCELLED: (),
+}
+"""State -> the states it may move to. Tuples, since a membership test on so few is quickest by identity."""
+
+TERMINAL = frozenset(state for state, after in MOVES.items() if not after)
+
+
+class Reason(StrEnum):
+    """What the state alone does not tell."""
+
+    PARENT_FAILED = "parent_failed"
+    PARENT_CANCELLED = "parent_cancelled"
+    PARENT_SKIPPED = "parent_skipped"
+    RUN_IF = "run_if"
+    """No parent ended the way that `run_if` asks for."""
+    OVERLAP = "overlap"
+    COALESCED = "coalesced"
+    REJECTED = "rejected"
+    STOPPED = "stopped"
+    """The task's own code raised `Stopped`."""
+    REPLACED = "replaced"
+    """Another task took the id (`exists="update"`)."""
+    CLOSED = "closed"
+    CANCELLED = "cancelled"
+    """Somebody called cancel."""
+    RULE = "rule"
+    """The rule raised."""
+    NO_NEXT_FIRE = "no_next_fire"
+
+
+class Cancelled(StrEnum):
+    """What `cancel` answers. Falsy when it came too late."""
+
+    CANCELLED = "cancelled"
+    """It will never start (again)."""
+    ASKED = "asked"
+    """It runs: its stop flag is set."""
+    TOO_LATE = "too_late"
+    """It had ended."""
+
+    def __bool__(self) -> bool:
+        return self is not Cancelled.TOO_LATE
+
+
+class RunIf(StrEnum):
+    """How the parents must have ended for a child to run."""
+
+    ALL_SUCCEEDED = "all_succeeded"
+    ALL_DONE = "all_done"
+    ANY_SUCCEEDED = "any_succeeded"
+    ANY_FAILED = "any_failed"
+    NONE_FAILED = "none_failed"

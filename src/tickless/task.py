@@ -1,0 +1,127 @@
+"""`Task`, the handle that `schedule` gives: what a user holds of a task."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+
+from tickless.core.record import TaskRecord
+from tickless.errors import CancelledError, OutputGone, TaskSkipped
+from tickless.output import NOT_SET, Output
+from tickless.records import Run, TaskInfo
+from tickless.states import Cancelled, Reason, State
+
+if TYPE_CHECKING:
+    from tickless.scheduler import Scheduler
+
+T = TypeVar("T")
+
+
+@final
+class Task(Generic[T]):
+    """One scheduled task. Every property asks the scheduler anew; `info` is a snapshot of all of them.
+
+    The task's output lives as long as a handle of it, or a child that waits for it. A handle answers after the
+    scheduler has forgotten the task, and after it is closed.
+    """
+
+    __slots__ = ("_record", "_scheduler", "_value")
+
+    def __init__(self, scheduler: Scheduler, record: TaskRecord) -> None:
+        self._scheduler = scheduler
+        self._record = record
+        self._value: Any = NOT_SET
+
+    @property
+    def id(self) -> str:
+        """The id that was given, or "#" and a number."""
+        return self._record.public_id
+
+    @property
+    def name(self) -> str:
+        """The name that was given, or that of the work."""
+        return self._record.label
+
+    @property
+    def info(self) -> TaskInfo:
+        """All there is to know, as one snapshot. Costs a few microseconds."""
+        return self._scheduler.get(self)
+
+    @property
+    def state(self) -> State:
+        """RUNNING if a run runs, else READY, else PENDING; once the task has ended, how."""
+        return self.info.state
+
+    @property
+    def reason(self) -> Reason | None:
+        """What the state alone does not tell, e.g. "parent_failed"."""
+        return self.info.reason
+
+    @property
+    def next_fire(self) -> datetime | None:
+        """The planned instant of the next fire, aware UTC.
+
+        None while it waits for parents, while a run goes on (the next is found at its end), or when there are no more.
+        """
+        return self.info.next_fire
+
+    @property
+    def last_run(self) -> Run | None:
+        """The run that goes on, or the last one that ended; None before the first."""
+        return self.info.last_run
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The ids of the tasks that it waits for, or waited for."""
+        return self.info.parents
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """The ids of the tasks that wait for it, or waited when it ended."""
+        return self.info.children
+
+    @property
+    def output(self) -> Output[T]:
+        """Stands for the result, as an argument of a child: `schedule(save, args=(load.output,))`."""
+        return Output(self._record, self)
+
+    def runs(self, limit: int | None = None) -> list[Run]:
+        """The newest runs that are kept (`keep_runs`), at most `limit`, oldest first; skipped fires are among them."""
+        return self._scheduler.runs(self, limit)
+
+    def cancel(self) -> Cancelled:
+        """See `Scheduler.cancel`."""
+        return self._scheduler.cancel(self)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep until the task has ended: True; or for `timeout` real seconds: False.
+
+        From inside a task it blocks that task's worker. Raises NotStarted when the scheduler was never started.
+        """
+        return self._scheduler._wait_for(self._record, timeout)
+
+    def result(self, timeout: float | None = None) -> T:
+        """What the work returned; of a recurring task what its last run did. Sleeps until the task has ended.
+
+        Raises what the work raised; CancelledError; TaskSkipped, with its reason; TaskRejected when no pool took it;
+        TimeoutError after `timeout` real seconds; OutputGone for a handle that was made after the task had ended.
+        """
+        if not self.wait(timeout):
+            raise TimeoutError(f"task {self.id} ({self.name}) has not ended within {timeout} s; it is {self.state}")
+        info = self.info
+        if info.state is State.CANCELLED:
+            raise CancelledError(f"task {info.id} ({info.name}) was cancelled ({info.reason})")
+        if info.state is State.SKIPPED:
+            raise TaskSkipped(f"task {info.id} ({info.name}) was skipped ({info.reason})", str(info.reason))
+        if self._value is NOT_SET:
+            raise OutputGone(
+                f"the output of task {info.id} ({info.name}) was let go: nobody held a handle of it when it ended; "
+                "keep what schedule() returns"
+            )
+        if info.state is State.FAILED:
+            raise self._value
+        value: T = self._value
+        return value
+
+    def __repr__(self) -> str:
+        return f"<Task {self.id} {self.name}>"

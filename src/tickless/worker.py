@@ -1,0 +1,232 @@
+"""Around one user call: take, context, outcome, finish; and the drainer, which does so until nothing is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from datetime import datetime
+from threading import Event
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, final
+
+from tickless.core.record import RunRecord
+from tickless.errors import ScheduleError, Stopped, TaskRejected, TicklessError
+from tickless.instants import Clock, Instant, datetime_of
+from tickless.observe.text import error_line, traceback_of
+from tickless.output import filled
+from tickless.records import SUCCESS, Outcome
+from tickless.states import Reason, State
+from tickless.stores import Store
+
+STAY_RUNS = 256
+STAY_US = 20_000
+"""How long a drainer stays: others who share the pool get a turn."""
+_NEVER_RAN = (CoroutineType, GeneratorType, AsyncGeneratorType)
+
+
+@final
+class CurrentRun:
+    """The run that the calling code belongs to."""
+
+    __slots__ = ("_run", "_store")
+
+    def __init__(self, store: Store, run: RunRecord) -> None:
+        self._store = store
+        self._run = run
+
+    @property
+    def task_id(self) -> str:
+        """The id of its task."""
+        return self._run.task.public_id
+
+    @property
+    def due(self) -> datetime | None:
+        """The instant it was planned for, aware UTC: with the id it names this run, on every node and in a replay."""
+        return None if self._run.due is None else datetime_of(self._run.due)
+
+    @property
+    def stop_requested(self) -> StopFlag:
+        """True once somebody cancelled the run or closed with `cancel=True`. `.wait(seconds)` sleeps until then."""
+        return StopFlag(self._store.stop_flag(self._run))
+
+
+@final
+class StopFlag:
+    """`if flag:` asks; `flag.wait(timeout)` sleeps until it is set, at most `timeout` real seconds, and answers."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+
+    def __bool__(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """True when the stop was asked for, False after `timeout` seconds without."""
+        return self._event.wait(timeout)
+
+
+@final
+class DistantRun:
+    """What `current_run()` gives where the body runs in another process: ids only, no stop flag reaches it."""
+
+    __slots__ = ("due", "stop_requested", "task_id")
+
+    def __init__(self, task_id: str, due: Instant | None) -> None:
+        self.task_id = task_id
+        self.due = None if due is None else datetime_of(due)
+        self.stop_requested = StopFlag(Event())
+
+
+_run: ContextVar[RunRecord | None] = ContextVar("tickless_run", default=None)
+_store: ContextVar[Store | None] = ContextVar("tickless_store", default=None)
+_distant: ContextVar[DistantRun | None] = ContextVar("tickless_distant_run", default=None)
+
+
+def current_run() -> CurrentRun | DistantRun:
+    """The run that calls this, in its own thread or in one started with `contextvars.copy_context().run`.
+
+    Raises TicklessError where no run of a task goes on.
+    """
+    run, store = _run.get(), _store.get()
+    if run is not None and store is not None:
+        return CurrentRun(store, run)
+    distant = _distant.get()
+    if distant is None:
+        raise TicklessError("current_run(): no task's run goes on here; call it from a task's own code")
+    return distant
+
+
+def run_going_on(store: Store) -> RunRecord | None:
+    """The run of this store that the caller is inside of, if any."""
+    return _run.get() if _store.get() is store else None
+
+
+class Worker:
+    """Executes runs of one store. `look` is called after a finish that may have changed more than its own task."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        look: Callable[[int], None],
+        *,
+        tracebacks: bool,
+        stay_runs: int = STAY_RUNS,
+    ) -> None:
+        self._store = store
+        self._now = clock.now
+        self._look = look
+        self._tracebacks = tracebacks
+        self._stay_runs = stay_runs
+
+    def stay(self) -> None:
+        """One drainer's stay in the pool: take and run until nothing is ready, or it is the others' turn.
+
+        A child that this makes ready is taken by this very loop, so `look` is told to spare one.
+        """
+        store, now, look, set_run = self._store, self._now, self._look, _run.set
+        in_store, in_run = _store.set(store), _run.set(None)
+        try:
+            at = now()
+            leave_at = at + STAY_US
+            for _ in range(self._stay_runs):
+                run = store.take(at)
+                if run is None:
+                    break
+                set_run(run)
+                outcome = self.outcome(run)
+                at = now()
+                if store.finish(run, outcome, at):
+                    look(1)
+                if at > leave_at:
+                    break
+        finally:
+            _run.reset(in_run)
+            _store.reset(in_store)
+
+    def run_one(self, run: RunRecord) -> Outcome:
+        """Run the body of a run that was taken, with its context, and give the outcome; finishing is the caller's."""
+        in_store, in_run = _store.set(self._store), _run.set(run)
+        try:
+            return self.outcome(run)
+        finally:
+            _run.reset(in_run)
+            _store.reset(in_store)
+
+    def outcome(self, run: RunRecord) -> Outcome:
+        """Call the user's work. The one place where what user code raises is caught, BaseException included."""
+        task = run.task
+        work, args, kwargs, more = task.work, task.args, task.kwargs, task.more
+        try:
+            if more is not None and more.outputs:
+                args, kwargs = _filled_call(args, kwargs)
+            value = work(*args, **kwargs) if kwargs else work(*args)  # type: ignore[misc]  # a live task has them
+        except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome, and ends nothing else
+            return self.failure(error)
+        return SUCCESS if value is None else self.success(value)
+
+    def success(self, value: Any) -> Outcome:
+        """The outcome of a work that returned. What never ran, such as a coroutine, is a failure and is closed."""
+        if not isinstance(value, _NEVER_RAN):
+            return Outcome(State.SUCCEEDED, value)
+        if not isinstance(value, AsyncGeneratorType):
+            value.close()
+        kind = type(value).__name__
+        return self.failure(
+            ScheduleError(f"the work returned a {kind}, which nobody runs; schedule a plain function that returns")
+        )
+
+    def failure(self, error: BaseException) -> Outcome:
+        """The outcome of a work that raised. `Stopped` says that it stopped on request."""
+        if isinstance(error, Stopped):
+            return Outcome(State.CANCELLED, error, Reason.STOPPED, error_line(error))
+        trace = traceback_of(error) if self._tracebacks else None
+        return Outcome(State.FAILED, error, None, error_line(error), trace)
+
+    # What the hand for other executors asks: see `pools.single.Desk`
+
+    def take(self) -> RunRecord | None:
+        run: RunRecord | None = self._store.take(self._now())
+        return run
+
+    def call_of(self, run: RunRecord) -> tuple[Any, ...]:
+        task = run.task
+        args, kwargs = task.args, task.kwargs
+        if task.more is not None and task.more.outputs:
+            args, kwargs = _filled_call(args, kwargs)
+        return (call_distant, task.public_id, run.due, task.work, args, dict(kwargs or {}))
+
+    def returned(self, run: RunRecord, value: Any) -> None:
+        self._finish(run, SUCCESS if value is None else self.success(value))
+
+    def raised(self, run: RunRecord, error: BaseException) -> None:
+        self._finish(run, self.failure(error))
+
+    def rejected(self, run: RunRecord, error: BaseException) -> None:
+        self._finish(run, rejection(error))
+
+    def _finish(self, run: RunRecord, outcome: Outcome) -> None:
+        self._store.finish(run, outcome, self._now())  # the hand has the dispatcher look, once the slot is free
+
+
+def rejection(error: BaseException) -> Outcome:
+    """The outcome of a run that the pool would not take."""
+    line = f"the pool did not take the run: {error_line(error)}"
+    return Outcome(State.FAILED, TaskRejected(line), Reason.REJECTED, line)
+
+
+def call_distant(
+    task_id: str, due: Instant | None, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What is submitted to an executor that may run it in another process."""
+    token = _distant.set(DistantRun(task_id, due))
+    try:
+        return work(*args, **kwargs)
+    finally:
+        _distant.reset(token)
+
+
+def _filled_call(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(map(filled, args)), {key: filled(value) for key, value in (kwargs or {}).items()}

@@ -1,0 +1,44 @@
+"""What holds for every test: Hypothesis is deterministic, and no thread of ours outlives the test that started it.
+
+A test that hangs prints the stack of every thread: `faulthandler_timeout` in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.house.threads import leaked_threads
+
+# A deadline, and the check that examples are made quickly, measure the machine. Neither may fail a test.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "fuzz",
+    max_examples=5_000,
+    stateful_step_count=100,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left_behind() -> Iterator[None]:
+    """Fail the test that leaves a thread of ours running: in life, a process that does not end."""
+    before = frozenset(threading.enumerate())
+    yield
+    left = leaked_threads(before)
+    if left:
+        pytest.fail(f"threads left running: {', '.join(left)}; close the scheduler, or shut the pool down")
