@@ -115,7 +115,7 @@ else:
         """While inside, call `ring` at each step and resume, from a thread of its own; `blind` where that fails."""
         try:
             timer = _new_timer()
-        except (OSError, AttributeError, ImportError):
+        except (OSError, AttributeError):
             blind()  # Refused by a sandbox, no descriptors left, or a Python built without it.
             yield
         else:
@@ -134,10 +134,14 @@ else:
             return fd
 
     else:
+        # Now, and not in the dispatcher's thread: a fork while that thread imports would leave the import's lock to the
+        # child for ever, and hang the scheduler that is made there. See test_BUG_040.
+        try:
+            import ctypes
+        except ImportError:
+            ctypes = None  # type: ignore[assignment]  # a Python built without it: an AttributeError, see above
 
         def _new_timer() -> int:
-            import ctypes  # Here, since it takes milliseconds, and only Linux before Python 3.13 needs it.
-
             if ctypes.sizeof(ctypes.c_long) != 8:
                 raise OSError(errno.ENOSYS, "on 32-bit systems the width of a timespec cannot be known from here")
             libc = ctypes.CDLL(None, use_errno=True)

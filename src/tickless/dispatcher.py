@@ -23,10 +23,11 @@ LONGEST_BACK_OFF_US = 30 * SECOND_US
 class Dispatcher:
     """Turns until it is stopped: in a thread of its own, or whenever a driven clock calls."""
 
-    def __init__(self, store: Store, clock: Clock, journal: Journal) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._signs = store.signs
         self._clock = clock
-        self._journal = journal
+        self._journal: Journal
         self._hand: Hand
         self._bell = Bell()
         self._thread: Thread | None = None
@@ -35,9 +36,13 @@ class Dispatcher:
         self._turning = False
         self._failures = 0
 
-    def serve(self, hand: Hand) -> None:
-        """Which hand to feed; said once, before the start."""
+    def feed(self, hand: Hand) -> None:
+        """Which pool's hand to call; said before the start."""
         self._hand = hand
+
+    def tell(self, journal: Journal) -> None:
+        """Where troubles go, and whose events to deliver under a driven clock; said before the start."""
+        self._journal = journal
 
     def start(self) -> None:
         """Begin to turn. With a driven clock no thread is started, and the first turn has been when this returns."""
@@ -70,11 +75,14 @@ class Dispatcher:
 
         `spare` runs are taken by the caller itself.
         """
-        hand = self._hand
-        if hand.free and self._store.ready > spare:
-            hand.start(spare)
-        if self._store.take_ring():
-            self.ring()
+        signs = self._signs
+        if signs.stirred:
+            signs.stirred = False
+            if self._hand.free and self._store.ready_runs() > spare:
+                self._hand.start(spare)
+            if signs.earlier:
+                signs.earlier = False
+                self.ring()
         if self._undrive is not None:
             self._journal.deliver()
 
@@ -100,17 +108,20 @@ class Dispatcher:
         return until
 
     def _turn(self) -> Instant | None:
-        store, clock, hand = self._store, self._clock, self._hand
+        store, clock, hand, signs = self._store, self._clock, self._hand, self._signs
         while not self._stopped:
+            signs.stirred = signs.earlier = False
             full = store.due(clock.now(), clock.wall())
-            if store.ready:
+            if store.ready_runs():
                 hand.start()
             if full:
                 continue
+            if self._undrive is not None:
+                self._journal.deliver()  # before the last look, since an observer may schedule something earlier
             until = store.next_wake()
-            # The pass took time: what came due meanwhile is served before any sleep. `take_ring` clears what the
-            # pass itself caused, and tells of an entry that others placed after `next_wake`.
-            if not store.take_ring() and (until is None or until > clock.now()):
+            # The pass took time, and may have settled what workers handed over, after it had looked at the ready queue:
+            # what came due meanwhile is served before any sleep. What others do from here on they ring for.
+            if not signs.stirred and (until is None or until > clock.now()):
                 return until
         return None
 

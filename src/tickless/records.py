@@ -11,8 +11,9 @@ from tickless.instants import Instant, datetime_of
 from tickless.states import Reason, State
 
 
-class Outcome(NamedTuple):
-    """How one run ended, as the worker tells the store."""
+@dataclass(slots=True)
+class Outcome:
+    """How one run ended, as the worker tells the store. Not frozen, since that would triple the cost of making one."""
 
     state: State
     value: Any = None
@@ -39,6 +40,8 @@ class Run:
     started_us: Instant | None = None
     finished_us: Instant | None = None
     error: str | None = None
+    lateness_us: int | None = None
+    """started - due on the clock that drives the rule, never negative; None for a run that never started."""
     count: int = 1
     """How many fires this record stands for: more than 1 only for SKIPPED summaries."""
     last_due_us: Instant | None = None
@@ -62,10 +65,8 @@ class Run:
 
     @property
     def lateness(self) -> timedelta | None:
-        """started - due, never negative; None for a run that never started."""
-        if self.started_us is None or self.due_us is None:
-            return None
-        return timedelta(microseconds=max(0, self.started_us - self.due_us))
+        """How late it started, on the clock that drives the rule, never negative; None for one that never started."""
+        return None if self.lateness_us is None else timedelta(microseconds=self.lateness_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Literal, TypeVar, final
+from typing import Any, Literal, Never, TypeVar, final
 
 from tickless.bell import Bell
 from tickless.clocks import SystemClock
@@ -22,7 +22,7 @@ from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
 from tickless.observe.text import error_line
-from tickless.pools import Hand, Pool, pool_of
+from tickless.pools import Hand, Pool, checked_slots, pool_of
 from tickless.pools.drain import DrainHand
 from tickless.pools.single import SingleHand
 from tickless.records import EventKind, Run, TaskInfo
@@ -62,12 +62,13 @@ class Scheduler:
     ) -> None:
         _whole("keep_finished", keep_finished)
         _whole("keep_runs", keep_runs)
+        if slots is not None:
+            checked_slots(slots)
         self._own_pool = ThreadPoolExecutor(slots, thread_name_prefix="tickless-worker") if pool is None else None
         self._pool = pool_of(self._own_pool or pool, slots)  # type: ignore[arg-type]  # one of the two is there
         self._clock: Clock = SystemClock() if clock is None else clock
         self._now = self._clock.now
         self._observers: list[Observer] = [LogObserver()] if observers is None else list(observers)
-        self._keep = keep_finished, keep_runs
         self._phase: Phase = "new"
         self._forked = False
         self._lifetime = threading.Lock()
@@ -75,36 +76,39 @@ class Scheduler:
         self._closers: set[TaskRecord] = set()
         self._stop_asked = False
         self._stop_bell: Bell | None = None
-        self._assemble()
+        self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs)
+        self._signs = store.signs
+        self._dispatcher = Dispatcher(store, self._clock)
+        self._look = self._dispatcher.look
+        stay_runs = getattr(self._pool.executor, "tickless_stay_runs", STAY_RUNS)
+        self._worker = Worker(store, self._clock, self._look, stay_runs)
+        self._dispatcher.feed(self._new_hand())
+        self._driven = isinstance(self._clock, DrivenClock)
+        self._tell_observers()
         remember(self)
 
-    def _assemble(self) -> None:
-        """Wire journal, store, dispatcher, worker and hand."""
-        driven = isinstance(self._clock, DrivenClock)
+    def _new_hand(self) -> Hand:
+        """The hand for the kind of pool that was given."""
+        own: Callable[[MemoryStore, Worker], Hand] | None = getattr(self._pool.executor, "tickless_hand", None)
+        if own is not None:
+            return own(self._store, self._worker)
+        ready, worker, more = self._store.ready_runs, self._worker, self._dispatcher.ring
+        if self._pool.drained:
+            return DrainHand(self._pool, stay=worker.stay, ready=ready, reject=self._reject, more=more)
+        return SingleHand(self._pool, desk=worker, ready=ready, more=more)
+
+    def _tell_observers(self) -> None:
+        """Have events posted to a journal for the observers as they are now."""
         # With a driven clock events wait in the queue only until the turn ends, and none may be dropped: same trace.
-        limit = sys.maxsize if driven else QUEUE_LIMIT
-        self._journal = journal = Journal(self._observers, self._clock, limit=limit)
-        keep_finished, keep_runs = self._keep
-        self._store = store = MemoryStore(
-            post=journal.post, wants=journal.wants, keep_finished=keep_finished, keep_runs=keep_runs
-        )
-        self._dispatcher = dispatcher = Dispatcher(store, self._clock, journal)
-        self._look = dispatcher.look
-        executor = self._pool.executor
-        worker = Worker(
-            store,
-            self._clock,
-            dispatcher.look,
-            tracebacks=EventKind.FAILED in journal.wants,
-            stay_runs=getattr(executor, "tickless_stay_runs", STAY_RUNS),
-        )
-        own_hand: Callable[[MemoryStore, Worker], Hand] | None = getattr(executor, "tickless_hand", None)
-        if own_hand is not None:
-            dispatcher.serve(own_hand(store, worker))
-        elif self._pool.drained:
-            dispatcher.serve(DrainHand(self._pool, stay=worker.stay, ready=lambda: store.ready, reject=self._reject))
-        else:
-            dispatcher.serve(SingleHand(self._pool, desk=worker, ready=lambda: store.ready, more=dispatcher.ring))
+        limit = sys.maxsize if self._driven else QUEUE_LIMIT
+        self._tell(Journal(self._observers, self._clock, limit=limit))
+
+    def _tell(self, journal: Journal) -> None:
+        """Where events go from now on; said before the start."""
+        self._journal = journal
+        self._store.listen(journal.post, journal.wants)
+        self._dispatcher.tell(journal)
+        self._worker.tracebacks = EventKind.FAILED in journal.wants
 
     def _reject(self, error: BaseException) -> bool:
         return self._store.reject(f"the pool did not take the run: {error_line(error)}", self._now())
@@ -136,20 +140,19 @@ class Scheduler:
         May be called before `start`; nothing runs until then. Costs O(log n) and O(arguments).
         Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and then nothing has changed.
         """
-        if self._forked:
-            self._refuse_child()
         now = self._now()
         record = draft(self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority)
         task: Task[T] = Task(self, record)
         record.cell = task
-        if exists != "error":
-            if exists not in _EXISTS:
-                raise ScheduleError(f"exists={exists!r}: needs one of {', '.join(_EXISTS)}")
-            if id is None:
-                raise ScheduleError(f"exists={exists!r}: is about an id, and none was given; say id=")
-        entered = self._store.add((record,), now, exists)[0]
-        self._look()
-        return task if entered is record else self._handle_of(entered)
+        if exists == "error":
+            self._store.add(record, now)
+        else:
+            entered = self._store.add_or(_exists(exists, id), record, now)
+            if entered is not record:
+                task = self._handle_of(entered)
+        if self._signs.stirred or self._driven:
+            self._look()
+        return task
 
     def schedule_many(self, calls: Iterable[Call]) -> list[Task[Any]]:
         """Schedule a whole batch, all or nothing, with one reading of the clock. Gives the handles in order.
@@ -157,8 +160,6 @@ class Scheduler:
         In `after_tasks` a call may name the ids of others of the same batch, earlier or later.
         Raises what `schedule` raises, and then none of them was added.
         """
-        if self._forked:
-            self._refuse_child()
         now, clock = self._now(), self._clock
         records: list[TaskRecord] = []
         tasks: list[Task[Any]] = []
@@ -168,7 +169,7 @@ class Scheduler:
             record.cell = task
             records.append(record)
             tasks.append(task)
-        self._store.add(records, now)
+        self._store.add_many(records, now)
         self._look()
         return tasks
 
@@ -179,7 +180,8 @@ class Scheduler:
         run ends. Raises UnknownTask.
         """
         answer = self._store.cancel(self._record_of(task), self._now())
-        self._look()
+        if self._signs.stirred or self._driven:
+            self._look()
         return answer
 
     # Looking
@@ -211,12 +213,15 @@ class Scheduler:
         return self._phase
 
     def observe(self, observer: Observer) -> None:
-        """Add an observer, before anything is scheduled or started. Raises ScheduleError afterwards."""
+        """Add an observer, before the start; it is not told of what was scheduled before. ScheduleError later."""
+        self._check_fork()
+        if self._phase == "new":
+            self._journal.deliver()  # what was posted before is for those who are there already
         with self._lifetime:
-            if self._phase != "new" or self._store.tasks():
-                raise ScheduleError("observe: observers are added before anything is scheduled; pass observers=[...]")
+            if self._phase != "new":
+                raise ScheduleError("observe: observers are added before the start; pass observers=[...]")
             self._observers.append(observer)
-            self._assemble()
+            self._tell_observers()
 
     # Lifetime
 
@@ -333,7 +338,8 @@ class Scheduler:
         return True
 
     def _record_of(self, task: Task[Any] | TaskInfo | str) -> TaskRecord:
-        self._check_fork()
+        if self._forked:
+            self._refuse_child()
         if isinstance(task, Task):
             if task._scheduler is not self:
                 raise UnknownTask(f"{task!r} belongs to another scheduler; ask that one")
@@ -351,13 +357,14 @@ class Scheduler:
         if self._forked:
             self._refuse_child()
 
-    def _refuse_child(self) -> None:
+    def _refuse_child(self) -> Never:
         raise ForkedScheduler(
             "this scheduler was made before a fork, and its thread is in the parent; make a new one in the child"
         )
 
     def _after_fork(self) -> None:
         self._forked = True
+        self._now = self._refuse_child  # so that `schedule` need not ask at each call
 
     def _at_exit(self) -> None:
         """The interpreter ends and nobody closed: no new fires, no noise. What runs is waited for by its pool."""
@@ -366,6 +373,14 @@ class Scheduler:
         self._store.close(self._now())
         self._dispatcher.stop()
         self._journal.close(timeout=1.0)
+
+
+def _exists(exists: Exists, id: str | None) -> Exists:
+    if exists not in _EXISTS:
+        raise ScheduleError(f"exists={exists!r}: needs one of {', '.join(_EXISTS)}")
+    if id is None:
+        raise ScheduleError(f"exists={exists!r}: is about an id, and none was given; say id=")
+    return exists
 
 
 _REAL = SystemClock()
@@ -377,7 +392,7 @@ def _deadline(timeout: float | None) -> Instant | None:
     """When a wait of so many seconds ends. Raises ScheduleError for what is no length of time."""
     if timeout is None:
         return None
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0:
+    if type(timeout) not in (int, float) or not timeout >= 0:  # not by isinstance: True is an int too
         raise ScheduleError(
             f"timeout={timeout!r}: needs seconds, not negative, or None to wait for as long as it takes"
         )

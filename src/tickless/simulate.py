@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
 from tickless.core.record import RunRecord
 from tickless.errors import ScheduleError
-from tickless.instants import Instant, Waitable, instant_of, span_us
+from tickless.instants import Instant, Waitable, datetime_of, instant_of, span_us
 from tickless.records import Event, EventKind, Outcome, TaskInfo
 from tickless.scheduler import Scheduler
 from tickless.stores import Store
@@ -23,18 +23,38 @@ Duration = float | timedelta | Callable[[Random], float]
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
 class Trace:
-    """What happened: every event, in order, and the tasks as they were at the end. Equal for equal seeds."""
+    """What happened: every event, in order, and the tasks as they were at the end. Equal where that is equal."""
 
-    events: tuple[Event, ...]
-    tasks: tuple[TaskInfo, ...]
-    ended_us: Instant
-    """The virtual time at which it ended."""
+    def __init__(self, facts: list[tuple[Any, ...]], scheduler: Scheduler, ended_us: Instant) -> None:
+        self._facts = facts
+        self._scheduler = scheduler
+        self.ended_us = ended_us
+        """The virtual time at which it ended."""
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Every event, in order. Built at the first look: recording them must not slow the simulation."""
+        return tuple(map(_event, self._facts))
+
+    @cached_property
+    def tasks(self) -> tuple[TaskInfo, ...]:
+        """Every task, in the order of scheduling."""
+        return tuple(self._scheduler.tasks())
 
     def of(self, kind: EventKind) -> list[Event]:
         """The events of one kind."""
         return [event for event in self.events if event.kind is kind]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return self.events == other.events and self.tasks == other.tasks and self.ended_us == other.ended_us
+
+    __hash__ = None  # type: ignore[assignment]  # it holds lists
+
+    def __repr__(self) -> str:
+        return f"<Trace of {len(self._facts)} events until {datetime_of(self.ended_us).isoformat()}>"
 
 
 def simulate(
@@ -58,10 +78,10 @@ def simulate(
     """
     clock = _VirtualClock(instant_of(start, "simulate(start=)"))
     end = None if until is None else clock.now() + span_us(until, "simulate(until=)")
-    events: list[Event] = []
-    rng = Random(seed)
-    pool = _VirtualPool(clock, slots, _durations(durations or {}), rng, limit)
-    scheduler = Scheduler(pool, clock=clock, observers=[_Recorder(events)], keep_finished=sys.maxsize)  # type: ignore[arg-type]  # a pool with a hand of its own
+    pool = _VirtualPool(clock, slots, _durations(durations or {}), Random(seed), limit)
+    scheduler = Scheduler(pool, clock=clock, observers=[], keep_finished=sys.maxsize)  # type: ignore[arg-type]  # a pool with a hand of its own
+    recorder = _Recorder()
+    scheduler._tell(recorder)  # type: ignore[arg-type]  # it answers all that is asked of a journal here
     program(scheduler)
     scheduler.start()
     while True:
@@ -73,21 +93,30 @@ def simulate(
         pool.end_due()
     if end is not None:
         clock.move(Instant(end))
-    trace = Trace(tuple(events), tuple(scheduler.tasks()), clock.now())
-    scheduler.close()
-    return trace
+    return Trace(recorder.facts, scheduler, clock.now())
 
 
 class _Recorder:
-    """The observer of everything."""
+    """In the place of a journal: keeps the facts of every event, and delivers nothing."""
 
-    kinds = frozenset(EventKind)
+    wants = frozenset(EventKind)
 
-    def __init__(self, events: list[Event]) -> None:
-        self._events = events
+    def __init__(self) -> None:
+        self.facts: list[tuple[Any, ...]] = []
 
-    def observe(self, events: Sequence[Event]) -> None:
-        self._events.extend(events)
+    def post(self, *fact: Any) -> None:
+        self.facts.append(fact)
+
+    def deliver(self) -> None:
+        pass
+
+    def close(self, timeout: float | None = None) -> bool:
+        return True
+
+
+def _event(fact: tuple[Any, ...]) -> Event:
+    kind, at, subject, *rest = fact
+    return Event(kind, at, subject and subject.public_id, subject and subject.label, *rest)
 
 
 class _VirtualClock:
@@ -156,27 +185,29 @@ class _VirtualPool:
         if self._starting:
             return
         self._starting = True
-        store, run_one, going, now = self._store, self._worker.run_one, self._going, self._clock.now()
-        alone = self.tickless_slots == 1
         try:
-            while len(going) < self.tickless_slots:
-                run = store.take(now)
-                if run is None:
-                    if not going or going[0][0] > now:
-                        return
-                    self._end_one()
-                    continue
-                self._count()
-                outcome = run_one(run)
-                span = self._span(run) if self._durations else 0
-                if alone and not span:
-                    store.finish(run, outcome, now)
-                else:
-                    heappush(going, (Instant(now + span), self._rng.random(), self._left, run, outcome))
-                    if not self.free and going[0][0] <= now:
-                        self._end_one()
+            with self._worker.context() as set_run:
+                self._start_all(self._store, self._clock.now(), set_run)
         finally:
             self._starting = False
+
+    def _start_all(self, store: Store, now: Instant, set_run: Callable[[RunRecord], object]) -> None:
+        going, outcome_of, slots = self._going, self._worker.outcome, self.tickless_slots
+        while True:
+            run = store.take(now) if len(going) < slots else None
+            if run is None:
+                if not going or going[0][0] > now:
+                    return
+                self._end_one()
+                continue
+            self._count()
+            set_run(run)
+            outcome = outcome_of(run)
+            span = self._span(run) if self._durations else 0
+            if span or slots > 1:
+                heappush(going, (Instant(now + span), self._rng.random(), self._left, run, outcome))
+            else:
+                store.finish(run, outcome, now)
 
     def next_end(self) -> Instant | None:
         return self._going[0][0] if self._going else None

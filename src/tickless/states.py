@@ -24,10 +24,13 @@ class State(StrEnum):
     """Decided not to run; the reason says why."""
     CANCELLED = "cancelled"
 
+    after: tuple[State, ...]
+    """The states it may move to, from the table below. A tuple: a test on so few is quickest by identity."""
+
     @property
     def terminal(self) -> bool:
         """True for the four states that have no way out."""
-        return not MOVES[self]
+        return not self.after
 
 
 MOVES: dict[State, tuple[State, ...]] = {
@@ -39,7 +42,9 @@ MOVES: dict[State, tuple[State, ...]] = {
     State.SKIPPED: (),
     State.CANCELLED: (),
 }
-"""State -> the states it may move to. Tuples, since a membership test on so few is quickest by identity."""
+"""State -> the states it may move to."""
+for _state, _after in MOVES.items():
+    _state.after = _after
 
 TERMINAL = frozenset(state for state, after in MOVES.items() if not after)
 

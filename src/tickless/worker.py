@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from threading import Event
@@ -28,16 +30,17 @@ _NEVER_RAN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 class CurrentRun:
     """The run that the calling code belongs to."""
 
-    __slots__ = ("_run", "_store")
+    __slots__ = ("_run", "_store", "_task")
 
     def __init__(self, store: Store, run: RunRecord) -> None:
         self._store = store
         self._run = run
+        self._task = run.task
 
     @property
     def task_id(self) -> str:
         """The id of its task."""
-        return self._run.task.public_id
+        return self._task.public_id
 
     @property
     def due(self) -> datetime | None:
@@ -106,29 +109,21 @@ def run_going_on(store: Store) -> RunRecord | None:
 class Worker:
     """Executes runs of one store. `look` is called after a finish that may have changed more than its own task."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        look: Callable[[int], None],
-        *,
-        tracebacks: bool,
-        stay_runs: int = STAY_RUNS,
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, look: Callable[[int], None], stay_runs: int = STAY_RUNS) -> None:
         self._store = store
         self._now = clock.now
         self._look = look
-        self._tracebacks = tracebacks
         self._stay_runs = stay_runs
+        self.tracebacks = False
+        """Whether anybody wants failures told, so that their tracebacks are worth the 50 µs."""
 
     def stay(self) -> None:
         """One drainer's stay in the pool: take and run until nothing is ready, or it is the others' turn.
 
         A child that this makes ready is taken by this very loop, so `look` is told to spare one.
         """
-        store, now, look, set_run = self._store, self._now, self._look, _run.set
-        in_store, in_run = _store.set(store), _run.set(None)
-        try:
+        store, now, look = self._store, self._now, self._look
+        with self.context() as set_run:
             at = now()
             leave_at = at + STAY_US
             for _ in range(self._stay_runs):
@@ -142,15 +137,13 @@ class Worker:
                     look(1)
                 if at > leave_at:
                     break
-        finally:
-            _run.reset(in_run)
-            _store.reset(in_store)
 
-    def run_one(self, run: RunRecord) -> Outcome:
-        """Run the body of a run that was taken, with its context, and give the outcome; finishing is the caller's."""
-        in_store, in_run = _store.set(self._store), _run.set(run)
+    @contextmanager
+    def context(self) -> Iterator[Callable[[RunRecord], object]]:
+        """While inside, `current_run()` answers; gives the function that says which run it is."""
+        in_store, in_run = _store.set(self._store), _run.set(None)
         try:
-            return self.outcome(run)
+            yield _run.set
         finally:
             _run.reset(in_run)
             _store.reset(in_store)
@@ -182,7 +175,7 @@ class Worker:
         """The outcome of a work that raised. `Stopped` says that it stopped on request."""
         if isinstance(error, Stopped):
             return Outcome(State.CANCELLED, error, Reason.STOPPED, error_line(error))
-        trace = traceback_of(error) if self._tracebacks else None
+        trace = traceback_of(error) if self.tracebacks else None
         return Outcome(State.FAILED, error, None, error_line(error), trace)
 
     # What the hand for other executors asks: see `pools.single.Desk`
@@ -196,7 +189,9 @@ class Worker:
         args, kwargs = task.args, task.kwargs
         if task.more is not None and task.more.outputs:
             args, kwargs = _filled_call(args, kwargs)
-        return (call_distant, task.public_id, run.due, task.work, args, dict(kwargs or {}))
+        key = (os.getpid(), id(run))
+        _here[key] = self._store, run
+        return (call_distant, key, task.public_id, run.due, task.work, args, dict(kwargs or {}))
 
     def returned(self, run: RunRecord, value: Any) -> None:
         self._finish(run, SUCCESS if value is None else self.success(value))
@@ -208,6 +203,7 @@ class Worker:
         self._finish(run, rejection(error))
 
     def _finish(self, run: RunRecord, outcome: Outcome) -> None:
+        _here.pop((os.getpid(), id(run)), None)
         self._store.finish(run, outcome, self._now())  # the hand has the dispatcher look, once the slot is free
 
 
@@ -217,15 +213,28 @@ def rejection(error: BaseException) -> Outcome:
     return Outcome(State.FAILED, TaskRejected(line), Reason.REJECTED, line)
 
 
+_here: dict[tuple[int, int], tuple[Store, RunRecord]] = {}
+"""The runs that were submitted one by one, by process and number: how a body learns whether it runs in this process."""
+
+
 def call_distant(
-    task_id: str, due: Instant | None, work: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    key: tuple[int, int],
+    task_id: str,
+    due: Instant | None,
+    work: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
-    """What is submitted to an executor that may run it in another process."""
-    token = _distant.set(DistantRun(task_id, due))
+    """What is submitted to an executor that may run it in another process. A forked one has a copy of `_here`."""
+    store, run = _here.get(key, (None, None)) if key[0] == os.getpid() else (None, None)
+    in_store, in_run = _store.set(store), _run.set(run)
+    distant = _distant.set(DistantRun(task_id, due))
     try:
         return work(*args, **kwargs)
     finally:
-        _distant.reset(token)
+        _distant.reset(distant)
+        _run.reset(in_run)
+        _store.reset(in_store)
 
 
 def _filled_call(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

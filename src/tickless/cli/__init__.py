@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
+from tickless import __version__
 from tickless.cli.run import EXIT_CODES, run
 from tickless.cli.streams import make_lasting
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="tickless", description="Run tasks at their time, in order, once.")
-    parser.add_argument("--version", action="version", version=f"tickless {version('tickless')}")
+    parser.add_argument("--version", action="version", version=f"tickless {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     command = commands.add_parser(
         "run",

@@ -6,14 +6,14 @@ import logging
 import signal
 import sys
 import threading
-from time import monotonic
 
 from tickless.bell import Bell
 from tickless.cli.live import LiveLog
 from tickless.cli.load import NotFound, load
+from tickless.clocks import SystemClock
 from tickless.lifetime import stop_signals
-from tickless.observe.text import span_text
-from tickless.records import EventKind
+from tickless.observe.text import printable, span_text
+from tickless.records import EventKind, Run
 from tickless.scheduler import Scheduler
 from tickless.states import State
 
@@ -21,7 +21,7 @@ FINE, FAILED, USAGE, ON_SIGNAL = 0, 1, 2, 128
 EXIT_CODES = """\
 exit codes:
   0    every task succeeded, was cancelled by the program itself, or was skipped by its own run_if
-  1    a run failed (its children that were skipped for that are told, but it alone decides)
+  1    a run failed, or so many ended at once that nobody knows
   2    wrong usage, or FILE.py:NAME is no scheduler, or the file raised while it was loaded
   130  stopped by SIGINT (Ctrl-C); 143 by SIGTERM: what ran was asked to stop and could finish
        A second signal ends the process at once.
@@ -39,7 +39,7 @@ def run(target: str) -> int:
         return ON_SIGNAL + signal.SIGINT
     if scheduler.phase != "new":
         return _refused(
-            f"the scheduler of {target} is {scheduler.phase} already; a file for `tickless run` makes and fills it only: "
+            f"the scheduler of {target} is {scheduler.phase} already; the file should only make and fill it: "
             'put start(), run() and `with` under `if __name__ == "__main__":`'
         )
     log = LiveLog(sys.stderr)
@@ -50,13 +50,15 @@ def run(target: str) -> int:
     if not logger.hasHandlers():
         logger.addHandler(logging.NullHandler())
 
-    begun = monotonic()
+    now = SystemClock().now
+    begun = now()
     stopped_by = run_until_signal(scheduler)
-    failed = bool(log.counts[EventKind.FAILED]) or any(task.state is State.FAILED for task in scheduler.tasks())
-    _say(f"{summary(log)} in {span_text(int((monotonic() - begun) * 1e6))}")
+    _say(f"{summary(log)} in {span_text(now() - begun)}")
     if stopped_by is not None:
         return ON_SIGNAL + stopped_by
-    return FAILED if failed else FINE
+    # Counted, since the scheduler forgets; looked at, since events may be lost. Not to know is not success.
+    known = log.counts[EventKind.FAILED] or any(task.state is State.FAILED for task in scheduler.tasks())
+    return FAILED if known or log.counts[EventKind.DROPPED] else FINE
 
 
 def run_until_signal(scheduler: Scheduler) -> int | None:
@@ -75,10 +77,17 @@ def run_until_signal(scheduler: Scheduler) -> int | None:
         threading.Thread(target=wait_for_all, name="tickless-wait", daemon=True).start()
         bell.wait(None)
         if came:
-            name = signal.Signals(came[0]).name
-            _say(f"{name}: stopping; what runs is asked to stop and may finish; a second signal ends it at once")
-        scheduler.close(cancel=bool(came))
+            # Closed first, told then: who reads the line may rely on it that nothing new starts.
+            _say(f"{signal.Signals(came[0]).name}: stopping{_waits_for(scheduler.close(timeout=0, cancel=True))}")
+        scheduler.close()
     return came[0] if came else None
+
+
+def _waits_for(running: list[Run]) -> str:
+    if not running:
+        return ""
+    some = ", ".join(printable(run.task_id, 60) for run in running[:3]) + (", ..." if len(running) > 3 else "")
+    return f"; asked to stop, and may finish: {some}. A second signal ends all at once"
 
 
 def summary(log: LiveLog) -> str:
@@ -86,7 +95,7 @@ def summary(log: LiveLog) -> str:
     ends = (EventKind.SUCCEEDED, EventKind.FAILED, EventKind.SKIPPED, EventKind.CANCELLED)
     text = ", ".join(f"{log.counts[kind]} {kind}" for kind in ends)
     lost = log.counts[EventKind.DROPPED]
-    return f"at least {text} ({lost} events came too fast to be counted)" if lost else text
+    return f"at least {text}, and {lost} events came too fast to be known," if lost else text
 
 
 def _refused(why: str) -> int:

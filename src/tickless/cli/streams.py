@@ -28,7 +28,7 @@ class _LastingFile(io.FileIO):
 
 
 def make_lasting() -> None:
-    """Put stdout and stderr on lasting files. Streams that are no files (a notebook, a test's capture) stay."""
+    """Put stdout and stderr on lasting files. Terminals stay, and what is no file (a notebook, a test's capture)."""
     sys.stdout = _lasting(sys.stdout)
     sys.stderr = _lasting(sys.stderr)
 
@@ -36,6 +36,8 @@ def make_lasting() -> None:
 def _lasting(stream: TextIO) -> TextIO:
     try:
         number = stream.fileno()
+        if stream.isatty():
+            return stream
         stream.flush()
     except (AttributeError, OSError, ValueError):  # None under pythonw; io.UnsupportedOperation is both others
         return stream

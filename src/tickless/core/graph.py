@@ -6,47 +6,48 @@ from collections.abc import Iterable, Sequence
 
 from tickless.core.record import More, TaskRecord, ended, reason_of, state_of
 from tickless.errors import DependencyError
-from tickless.policies import Verdict, kind_of_end, on_parent
+from tickless.policies import SUCCEEDED, kind_of_end
+from tickless.states import State
 
 
 def link(child: TaskRecord, more: More) -> None:
     """Count the child's unfinished parents and have them know it; parents that have ended count at once.
 
     A worker ends a plain parent without the lock: it stores the end, then looks for children. So a child is put where
-    that look finds it first, and the parent is looked at again: one of the two sees the other. See tests/races.
+    that look finds it first, and the parent is looked at again: one of the two sees the other. See tests/races. A
+    parent that is not even ready is no worker's yet.
     """
     for parent in more.parents:
-        if not ended(parent):
-            links = parent.more
+        links = parent.more
+        if parent.run is None or not ended(parent):
             if links is None:
                 links = parent.more = More()
+            if links.children is None:
+                links.children = []
             links.children.append(child)
-            if not ended(parent):
+            if parent.run is None or not ended(parent):
                 more.waiting += 1
                 continue
             links.children.remove(child)
-        more.seen |= kind_of_end(state_of(parent), reason_of(parent))
+        more.seen |= end_of(parent)
 
 
-def let_go(parent: TaskRecord, child: TaskRecord) -> Verdict:
-    """The parent has ended: count it, and say what its child does if it still waits.
-
-    Counted exactly once a parent, whether or not the child was decided before (P4).
-    """
-    more = child.more
-    assert more is not None
-    more.waiting -= 1
-    more.seen |= kind_of_end(state_of(parent), reason_of(parent))
-    return on_parent(more.run_if, more.seen, more.waiting)
+def end_of(parent: TaskRecord) -> int:
+    """How an ended parent counts for its children."""
+    state = state_of(parent)
+    return SUCCEEDED if state is State.SUCCEEDED else kind_of_end(state, reason_of(parent))
 
 
-def forget_links(task: TaskRecord) -> None:
-    """The task has ended: keep the ids of its kin and not the kin, lest a chain keep all its ancestors."""
-    more = task.more
-    assert more is not None
-    more.parents = tuple(parent if isinstance(parent, str) else parent.public_id for parent in more.parents)
-    more.kin = tuple(child.public_id for child in more.children)
-    more.children = []
+def forget_links(more: More) -> None:
+    """The task is forgotten: keep the ids of its kin and not the kin, lest a chain keep all its ancestors."""
+    more.parents = _ids(more.parents)
+    if more.children is not None:
+        more.kin = _ids(more.children)
+        more.children = None
+
+
+def _ids(kin: Sequence[TaskRecord | str | int]) -> tuple[str | int, ...]:
+    return tuple([one.id or one.seq if isinstance(one, TaskRecord) else one for one in kin])
 
 
 def check_acyclic(tasks: Sequence[TaskRecord]) -> None:
@@ -72,6 +73,27 @@ def check_acyclic(tasks: Sequence[TaskRecord]) -> None:
             path[task] = None
             stack.append((task, True))
             stack.extend((parent, False) for parent in _parents(task) if parent not in done)
+
+
+def check_replacement(old: TaskRecord, new: TaskRecord) -> None:
+    """Refuse a task that would take the place of one that its own parents wait for. O(ancestors); no recursion.
+
+    One that runs may: its children wait for the run that goes on, and that ends whatever comes after it.
+    """
+    if ended(old) or old.run is not None:
+        return
+    came_from: dict[TaskRecord, TaskRecord] = {parent: new for parent in _parents(new)}
+    todo = list(came_from)
+    for task in todo:
+        if task is old:
+            path = [task]
+            while path[-1] is not new:
+                path.append(came_from[path[-1]])
+            raise DependencyError(_circle(path[:0:-1], new))
+        for parent in () if ended(task) else _parents(task):
+            if parent not in came_from:
+                came_from[parent] = task
+                todo.append(parent)
 
 
 def _parents(task: TaskRecord) -> Iterable[TaskRecord]:

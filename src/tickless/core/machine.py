@@ -1,33 +1,45 @@
-"""The machine in memory: what every verb does to timeline, wait set, ready queue and records. Pure: time is an argument.
+"""The machine in memory: what every verb does to timeline, wait set, ready queue and records. Pure.
 
-It knows no lock: `stores/memory.py` calls it under one. A task that is scheduled and not running is in exactly one place
-(P1): in the timeline by its entry, in `waiting`, in `ready`, or in `asking`, which counts as timeline.
+Time is an argument. It knows no lock: `stores/memory.py` calls it under one. A task that is scheduled and not running
+is in exactly one place (P1): in the timeline by its entry, in `waiting`, in `ready`, or in `asking`, which counts as
+timeline.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from heapq import heappush
 from typing import Any
 
 from tickless import policies
-from tickless.core import graph
+from tickless.core import graph, update
 from tickless.core.ready import ReadyQueue
-from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, move
+from tickless.core.record import (
+    SEQ_BITS,
+    SEQ_MASK,
+    More,
+    RunRecord,
+    Signs,
+    TaskRecord,
+    Waiter,
+    due_of,
+    ended,
+    more_of,
+    move,
+)
 from tickless.core.registry import Registry
-from tickless.core.timeline import SEQ_BITS, SEQ_MASK, Timeline
+from tickless.core.timeline import Timeline
 from tickless.errors import RuleError
 from tickless.instants import Instant
 from tickless.policies import Plan, Skipped, Verdict
 from tickless.records import EventKind, Outcome
 from tickless.rules import Rule, checked_next, is_ours
-from tickless.states import MOVES, Cancelled, Exists, Reason, State
+from tickless.states import TERMINAL, Cancelled, Reason, State
 
-REPEAT_US = 3 * 3600 * 1_000_000
-"""A wall clock that is set back by less than this never fires an occurrence again."""
 FOREVER = Instant(1 << 100)
 AWAKE = Instant(-FOREVER)
-KINDS = {state: EventKind(state.value) for state, moves in MOVES.items() if not moves}
+KINDS = {state: EventKind(state.value) for state in TERMINAL}
 
 Post = Callable[..., None]
 Question = Callable[[], Plan]
@@ -37,140 +49,167 @@ Then = Callable[[TaskRecord, Plan, Instant], None]
 class Machine:
     """One per store. Every method is called under the store's lock, but for `conclude` and `retire` of a plain task."""
 
-    def __init__(self, post: Post | None, wants: frozenset[EventKind], keep_finished: int, keep_runs: int) -> None:
+    def __init__(self, keep_finished: int, keep_runs: int) -> None:
         self.timeline = Timeline()
         self.ready = ReadyQueue()
         self.registry = Registry(keep_finished)
         self.keep_runs = keep_runs
         self.waiting: set[TaskRecord] = set()
         """The wait set: tasks with unfinished parents."""
-        self.asking: set[TaskRecord] = set()
-        """Tasks whose custom rule is being asked, outside the lock, when they fire next."""
+        self.asking: dict[TaskRecord, Question] = {}
+        """Tasks whose custom rule is asked, outside the lock, when they fire next; and which question counts."""
         self.asks: deque[tuple[TaskRecord, Question, Then, Instant]] = deque()
         """The questions themselves."""
+        self.trash: deque[object] = deque()
+        """What ended tasks let go of. Dropped once the lock is free, since a finalizer is foreign code."""
         self.idle_waiters: list[Waiter] = []
+        self.seq = 0
+        """The number of the task that came last."""
         self.is_open = False
         """True once started: what is due at once becomes ready at once, without a turn of the dispatcher."""
-        self.earlier = False
-        """Set when the earliest entry became earlier than what the dispatcher sleeps for: ring, then clear."""
+        self.signs = Signs()
         self.wake_at = AWAKE
         self.seen = AWAKE
         """The latest instant that anything became ready at."""
         self.offset = 0
         """wall - now, as it was when it was last looked at."""
-        self.listen(post, wants)
+        self.listen(None, frozenset())
 
     def listen(self, post: Post | None, wants: frozenset[EventKind]) -> None:
         """An event that nobody wants is never built: one test for None on the hot path."""
         self._post_end = {state: post if kind in wants else None for state, kind in KINDS.items()}
-        self.post_scheduled = post if EventKind.SCHEDULED in wants else None
+        self._post_succeeded = self._post_end[State.SUCCEEDED]
+        self._post_scheduled = post if EventKind.SCHEDULED in wants else None
         self._post_ready = post if EventKind.READY in wants else None
         self.post_started = post if EventKind.STARTED in wants else None
-        self._post_succeeded = self._post_end[State.SUCCEEDED]
+
+    def enter(self, task: TaskRecord, now: Instant) -> None:
+        """Take a new task in: give it its number, and put it where it belongs."""
+        seq = self.seq = self.seq + 1
+        task.seq = seq
+        self.registry.live[seq] = task
+        if task.id is not None:
+            self.registry.named[task.id] = task
+        if self._post_scheduled is not None:
+            self._post_scheduled(EventKind.SCHEDULED, now, task, task.due)
+        due = task.due
+        if task.more is None and due is not None and due > now and not task.wall:
+            timeline = self.timeline  # its `push`, written out: this is the path of a million inserts
+            task.due = None
+            task.entry = entry = due << SEQ_BITS | seq
+            heappush(timeline.heap, entry)
+            timeline.live += 1
+            if due < self.wake_at:
+                self.signs.earlier = self.signs.stirred = True
+        else:
+            self.settle_in(task, now)
 
     def settle_in(self, task: TaskRecord, now: Instant) -> None:
         """Put a new task where it belongs: the wait set, the ready queue or the timeline."""
         more = task.more
         if more is None or not more.parents:
-            self._place(task, task.due, now)
+            self.place(task, now if task.due is None else task.due, now)
             return
         graph.link(task, more)
         self.waiting.add(task)
-        self._decide(task, policies.on_parent(more.run_if, more.seen, more.waiting), now)
+        if more.waiting and not more.seen:
+            return  # nobody has ended yet, so nothing is decided
+        verdict = policies.on_parent(more.run_if, more.seen, more.waiting)
+        if verdict is not policies.WAIT:
+            doomed: list[TaskRecord] = []
+            self._decide(task, more, verdict, now, doomed)
+            if doomed:
+                self._end(task, now)
 
-    def settle_in_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
-        """As `settle_in` for each, but one heapify for the plain ones."""
+    def enter_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
+        """As `enter` for each, but one heapify, and links only once all are there: any may be another's parent."""
+        live, named, post, seq = self.registry.live, self.registry.named, self._post_scheduled, self.seq
         entries: list[int] = []
+        others: list[TaskRecord] = []
         for task in tasks:
+            seq += 1
+            task.seq = seq
+            live[seq] = task
+            if task.id is not None:
+                named[task.id] = task
+            if post is not None:
+                post(EventKind.SCHEDULED, now, task, task.due)
             due = task.due
             if task.more is None and due is not None and due > now and not task.wall:
-                task.entry = (due << SEQ_BITS) | task.seq
-                entries.append(task.entry)
+                task.due = None
+                task.entry = entry = due << SEQ_BITS | seq
+                entries.append(entry)
             else:
-                self.settle_in(task, now)
+                others.append(task)
+        self.seq = seq
+        for task in others:
+            self.settle_in(task, now)
         if entries:
             self.timeline.extend(entries)
             if min(entries) >> SEQ_BITS < self.wake_at:
-                self.earlier = True
+                self.signs.earlier = self.signs.stirred = True
 
-    def settle_namesake(self, new: TaskRecord, exists: Exists, now: Instant) -> TaskRecord | None:
-        """The listed task that has the id of `new` already: kept, updated in place, or (None) out of the way.
-
-        An update leaves an unchanged rule its next fire and its history. A task that is running once, that waits for
-        parents, or that has ended is not changed under its run: it makes room, and ends under its own handle.
-        """
-        self.registry.trim()
-        there = None if new.id is None else self.registry.named.get(new.id)
-        if there is None or exists == "keep":
-            return there
-        busy = there.run is not None and bool(MOVES[there.run.state])
-        once = there.rule is None or new.rule is None
-        if ended(there) or there in self.waiting or new.more is not None or (busy and once):
-            if new.more is not None:
-                self.registry.check_parents(new)
-            self.cancel(there, now, Reason.REPLACED, ask=False)
-            del self.registry.named[there.id or ""]
-            return None
-        if busy:
-            more_of(there).update = new  # not under the run: a worker may be reading the work and its arguments
-        else:
-            self._become(there, new)
-            if there.entry is None and there not in self.asking:
-                self._place(there, new.due, now)
-        return there
-
-    def _become(self, there: TaskRecord, new: TaskRecord) -> None:
-        """Update a task that no run holds; one whose rule changed gives up its place."""
-        there.work, there.args, there.kwargs = new.work, new.args, new.kwargs
-        there.name, there.priority = new.name, new.priority
-        if there.rule is None or new.rule is None or not policies.same_rule(there.rule, new.rule):
-            there.rule, there.wall = new.rule, new.wall
-            self.asking.discard(there)
-            self._unplace(there)
-
-    def _place(self, task: TaskRecord, due: Instant | None, now: Instant) -> None:
+    def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it."""
-        if due is None:
-            due = now
-        task.due = due
         if task.wall:
-            # Never ready at once: only `due`, which is told the wall time exactly, may say that it has come.
+            task.due = due
+            # Never ready at once: only `surface`, which is told the wall time exactly, may say that it has come.
             at = Instant(due - self.offset)
         else:
+            task.due = None
             at = due
             if at <= now and self.is_open:
                 heap = self.timeline.heap
-                if not heap or (at << SEQ_BITS) | task.seq < heap[0]:
+                if not heap or at << SEQ_BITS | task.seq < heap[0]:
                     self._make_ready(task, due, now)
                     return
         task.entry = self.timeline.push(at, task.seq)
         if at < self.wake_at:
-            self.earlier = True
+            self.signs.earlier = self.signs.stirred = True
 
     def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
-        run = task.run = RunRecord(task, due)
-        move(run, State.READY)
+        run = task.run = RunRecord(task, due, State.READY)
+        if task.wall:
+            run.at = Instant(due - self.offset)
         self.ready.push(run, task.priority)
+        self.signs.stirred = True
         if now > self.seen:
             self.seen = now
         if self._post_ready is not None:
             self._post_ready(EventKind.READY, now, task, due)
 
-    def surface(self, task: TaskRecord, now: Instant, wall: Instant) -> None:
-        """An entry came up: its time has come, unless slewing made a wall entry early."""
-        due = task.due
+    def surface(self, now: Instant, wall: Instant, limit: int) -> bool:
+        """Make ready what is due, in order. True when the batch was full, so that more may be due."""
+        timeline, live = self.timeline, self.registry.live
+        entries = timeline.pop_due(now, limit)
+        for entry in entries:
+            task = live.get(entry & SEQ_MASK)
+            if task is None or task.entry != entry:
+                continue  # an orphan
+            task.entry = None
+            timeline.live -= 1
+            due: Instant = entry >> SEQ_BITS  # type: ignore[assignment]  # Instant() would cost 60 ns
+            rule = task.rule
+            if task.wall or (rule is not None and not policies.runs_now(rule, due, now)):
+                self._surface_one(task, task.due if task.wall else due, now, wall)
+            else:
+                self._make_ready(task, due, now)
+        timeline.prune(live)
+        return len(entries) >= limit
+
+    def _surface_one(self, task: TaskRecord, due: Instant | None, now: Instant, wall: Instant) -> None:
+        """An entry came up whose time may not have come (slewing made it early), or whose rule must be asked."""
         assert due is not None
-        reading = now
-        if task.wall:
-            if due > wall:
-                self.offset = wall - now
-                self._place(task, due, now)
-                return
-            reading = wall
+        if task.wall and due > wall:
+            self.offset = wall - now
+            self.place(task, due, now)
+            return
         rule = task.rule
         if rule is None:
             self._make_ready(task, due, now)
         else:
+            task.due = due  # it has no entry now, and a rule that raises ends this very fire
+            reading = wall if task.wall else now
             self._consult(task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
 
     def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
@@ -183,63 +222,82 @@ class Machine:
         """The wall clock was set: re-place what it drives. Set back by hours, recurring tasks plan anew from there."""
         back = self.offset - offset
         self.offset = offset
+        now = Instant(wall - offset)
         for task in list(self.registry.live.values()):
-            if not task.wall or task.entry is None:
-                continue
-            self._unplace(task)
-            rule, due = task.rule, task.due
-            assert due is not None
-            now = Instant(wall - offset)
-            if rule is not None and back >= REPEAT_US:
-                self._consult(task, rule, lambda rule=rule: Plan(checked_next(rule, wall)), self._on_planned, now)
-            else:
-                self._place(task, due, now)
+            if task.wall and task.entry is not None:
+                self.unplace(task)
+                if task.rule is not None and back >= policies.REPEAT_US:
+                    self._plan_from(task, task.rule, wall, now)
+                elif task.due is not None:
+                    self.place(task, task.due, now)
 
-    def conclude(self, run: RunRecord, outcome: Outcome) -> None:
+    def _plan_from(self, task: TaskRecord, rule: Rule, wall: Instant, now: Instant) -> None:
+        self._consult(task, rule, lambda: Plan(checked_next(rule, wall)), self._on_planned, now)
+
+    def conclude(self, run: RunRecord, task: TaskRecord, outcome: Outcome) -> None:
         """Store how a run ended: the value first, since the state tells readers that it is there."""
-        state, value, reason, error, traceback = outcome
-        task = run.task
-        run.error = error
         cell = task.cell
         if cell is not None and task.rule is None:
-            cell._value = value
-        move(run, state, reason)
-        post = self._post_succeeded if state is State.SUCCEEDED else self._post_end[state]
+            cell._value = outcome.value
+        state = outcome.state
+        if state is State.SUCCEEDED:
+            move(run, state)
+            post = self._post_succeeded
+        else:
+            run.error = outcome.error
+            move(run, state, outcome.reason)
+            post = self._post_end[state]
         if post is not None:
-            post(KINDS[state], run.finished, task, run.due, reason, error, traceback)
+            post(KINDS[state], run.finished, task, run.due, outcome.reason, outcome.error, outcome.traceback)
 
     def retire(self, task: TaskRecord) -> None:
         """The task has ended: let go of what only a live one needs, and list it among the finished."""
         task.cell = task.work = task.args = task.kwargs = task.rule = None
-        self.registry.retire(task)
+        registry = self.registry
+        if registry.live.pop(task.seq, None) is not None:
+            registry.finished.append(task)
 
     def settle(self, run: RunRecord, outcome: Outcome | None) -> None:
+        """A run has ended: store how (None: that was done), and re-arm or end its task."""
         task = run.task
         now = run.finished
         assert now is not None
         if now > self.seen:
             self.seen = now
         if outcome is not None:
-            self.conclude(run, outcome)
-        self._remember(task, run)
-        if task.rule is None:
+            self.conclude(run, task, outcome)
+        rule = task.rule
+        if rule is None:
+            if task.more is not None and task.more.history is not None:
+                self._remember(task, run)
             self._end(task, now)
             return
-        if task.more is not None and task.more.update is not None:
-            self._become(task, task.more.update)
-            task.more.update = None
-        rule = task.rule
+        self._remember(task, run)
         due = run.due
         assert due is not None
-        finished = Instant(now + self.offset) if task.wall else now
         value = None if outcome is None else outcome.value
-        self._consult(
-            task,
-            rule,
-            lambda: policies.after_run(rule, due, finished),
-            lambda task, plan, now: self._on_planned(task, plan, now, value),
-            now,
-        )
+        if task.more is not None and task.more.update is not None:
+            first = update.become(self, task, task.more.update)
+            task.more.update = None
+            if first is not None:  # another rule from now on: what it would have fired since is what this run missed
+                self._ask_next(task, task.rule, Instant(first - 1), now, value)
+                return
+        following = policies.next_on_grid(rule, due, Instant(now + self.offset) if task.wall else now)
+        if following is None:
+            self._ask_next(task, rule, due, now, value)
+        else:
+            self.place(task, following, now)
+
+    def _ask_next(self, task: TaskRecord, rule: Rule | None, due: Instant, now: Instant, value: Any) -> None:
+        """Ask a recurring task's rule for the fire after `due`; `value` is its result should there be none."""
+        assert rule is not None
+        finished = Instant(now + self.offset) if task.wall else now
+        task.due = None  # while it is asked it has no next fire
+
+        def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
+            self._on_planned(task, plan, now, value)
+
+        self._consult(task, rule, lambda: policies.after_run(rule, due, finished), planned, now)
 
     def _on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
         """A recurring task knows its next fire: place it; without one it has ended as its last run did."""
@@ -248,7 +306,7 @@ class Machine:
         if plan.rule is not None:
             task.rule = plan.rule
         if plan.due is not None:
-            self._place(task, plan.due, now)
+            self.place(task, plan.due, now)
             return
         if task.run is None:
             self._end_unrun(task, State.SKIPPED, Reason.NO_NEXT_FIRE, now)
@@ -261,7 +319,7 @@ class Machine:
     def _consult(self, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
         """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign."""
         if not is_ours(rule):
-            self.asking.add(task)
+            self.asking[task] = question
             self.asks.append((task, question, then, now))
             return
         try:
@@ -271,11 +329,13 @@ class Machine:
         else:
             then(task, plan, now)
 
-    def answered(self, task: TaskRecord, plan: Plan | BaseException, then: Then, now: Instant) -> None:
-        """A custom rule has answered, or raised. Nothing is done if the task was cancelled or replaced meanwhile."""
-        if task not in self.asking:
+    def answered(
+        self, task: TaskRecord, question: Question, plan: Plan | BaseException, then: Then, now: Instant
+    ) -> None:
+        """A custom rule has answered, or raised. Too late if the task was cancelled, or has another question now."""
+        if self.asking.get(task) is not question:
             return
-        self.asking.discard(task)
+        del self.asking[task]
         if isinstance(plan, BaseException):
             self.broken_rule(task, plan, now)
         else:
@@ -287,47 +347,52 @@ class Machine:
         self._end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
 
     def _end(self, task: TaskRecord, now: Instant) -> None:
-        """The task is terminal: its children are released or doomed, theirs too, by work list and never by recursion."""
-        todo = deque([task])
-        while todo:
-            parent = todo.popleft()
+        """The task is terminal: its children are released or doomed, theirs too, by work list, never by recursion."""
+        todo = [task]
+        for parent in todo:
+            self.trash.append((parent.work, parent.args, parent.kwargs, parent.cell))
+            self.retire(parent)
             more = parent.more
-            if parent.seq in self.registry.live:
-                self.retire(parent)
             if more is None:
                 continue
-            for waiter in more.waiters:
-                waiter.ring()
-            more.waiters = []
-            for child in more.children:
-                verdict = graph.let_go(parent, child)
-                if child in self.waiting:
-                    self._decide(child, verdict, now, todo)
-            graph.forget_links(parent)
-        if not self.registry.live:
+            if more.waiters is not None:
+                for waiter in more.waiters:
+                    waiter.ring()
+                more.waiters = None
+            if more.children is not None:
+                end = graph.end_of(parent)
+                for child in more.children:
+                    links = child.more
+                    assert links is not None
+                    links.waiting -= 1  # exactly once a parent, whether or not the child was decided before (P4)
+                    links.seen |= end
+                    if child in self.waiting:
+                        verdict = policies.on_parent(links.run_if, links.seen, links.waiting)
+                        if verdict is not policies.WAIT:
+                            self._decide(child, links, verdict, now, todo)
+        registry = self.registry
+        if len(registry.finished) > registry.trim_above:
+            registry.trim()
+        if not registry.live:
             self.wake_idle()
 
-    def _decide(self, child: TaskRecord, verdict: Verdict, now: Instant, todo: deque[TaskRecord] | None = None) -> None:
-        """Do with a waiting child what its parents' ends say. A doomed one joins `todo`, if there is such a list."""
+    def _decide(self, child: TaskRecord, links: More, verdict: Verdict, now: Instant, todo: list[TaskRecord]) -> None:
+        """Do with a waiting child what its parents' ends say. A doomed one joins `todo`: its own children come next."""
         if verdict.skip is not None:
             self._unrun(child, State.SKIPPED, verdict.skip, now)
-            if todo is None:
-                self._end(child, now)
-            else:
-                todo.append(child)
-        elif verdict.run:
-            self.waiting.discard(child)
-            more = child.more
-            assert more is not None
-            rule = more.when
-            if rule is None:
-                if self.is_open:
-                    self._make_ready(child, now, now)
-                else:
-                    self._place(child, now, now)
-                return
-            reading = Instant(now + self.offset) if child.wall else now
-            self._consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
+            todo.append(child)
+            return
+        self.waiting.discard(child)
+        if links.when is not None:
+            self._bind(child, links.when, now)
+        elif self.is_open:
+            self._make_ready(child, now, now)
+        else:
+            self.place(child, now, now)
+
+    def _bind(self, child: TaskRecord, rule: Rule, now: Instant) -> None:
+        reading = Instant(now + self.offset) if child.wall else now
+        self._consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
 
     def _on_bound(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         """A child's rule was bound, its parents having let go."""
@@ -338,14 +403,17 @@ class Machine:
 
     def _unrun(self, task: TaskRecord, state: State, reason: Reason, now: Instant, error: str | None = None) -> None:
         """End the task's plan without a run of its own: one record says so."""
-        self._unplace(task)
-        self.waiting.discard(task)
-        self.asking.discard(task)
-        run = RunRecord(task, task.due)
+        run = RunRecord(task, due_of(task), state)
+        if task.entry is not None:
+            self.unplace(task)
+        else:
+            self.waiting.discard(task)
+            self.asking.pop(task, None)
         run.finished = now
         run.error = error
-        move(run, state, reason)
-        self._remember(task, run)
+        run.reason = reason
+        if task.rule is not None or task.more is not None:
+            self._remember(task, run)
         task.run = run
         task.rule = None
         post = self._post_end[state]
@@ -368,10 +436,10 @@ class Machine:
 
     def _note_skipped(self, task: TaskRecord, skipped: Skipped, now: Instant) -> None:
         """One record for all the fires that did not run."""
-        run = RunRecord(task, skipped.first)
+        run = RunRecord(task, skipped.first, State.SKIPPED)
         run.finished = now
+        run.reason = skipped.reason
         run.fires = (skipped.fires, skipped.last)
-        move(run, State.SKIPPED, skipped.reason)
         self._remember(task, run)
         post = self._post_end[State.SKIPPED]
         if post is not None:
@@ -385,38 +453,40 @@ class Machine:
             more.history = deque(maxlen=self.keep_runs)
         more.history.append(run)
 
-    def _unplace(self, task: TaskRecord) -> None:
+    def unplace(self, task: TaskRecord) -> None:
         if task.entry is not None:
             task.entry = None
-            self.timeline.orphan(self.lives)
+            self.timeline.orphan(self.registry.live)
 
-    def lives(self, entry: int) -> bool:
-        task = self.registry.live.get(entry & SEQ_MASK)
-        return task is not None and task.entry == entry
+    def empty_trash(self) -> None:
+        """Drop what ended tasks held. Without the lock: what goes with its last holder may call us back."""
+        while self.trash:
+            try:
+                self.trash.popleft()
+            except IndexError:  # another thread took it
+                return
 
     def cancel(self, task: TaskRecord, now: Instant, reason: Reason, *, ask: bool = True) -> Cancelled:
         """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end."""
-        if ended(task):
-            return Cancelled.TOO_LATE
         run = task.run
-        if run is None or not MOVES[run.state]:
-            self._end_unrun(task, State.CANCELLED, reason, now)
-            return Cancelled.CANCELLED
-        if self.ready.claim(run, task.priority):
+        if run is not None and self.ready.claim(run):
             run.finished = now
-            self.conclude(run, Outcome(State.CANCELLED, reason=reason))
+            self.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
             self._remember(task, run)
-            if task.rule is not None:
-                task.rule = None
+            task.rule = None
             self._end(task, now)
             return Cancelled.CANCELLED
-        if ended(task):  # a worker ended it meanwhile
+        if run is not None and run.state.after:  # a worker has it, or is about to
+            if ask:
+                self.ask_to_stop(run)
+            if task.rule is not None:
+                self.no_more_fires(task, reason)
+            return Cancelled.ASKED
+        # No run, or one that has ended, maybe this very moment: only now can be told an end from a pause between fires.
+        if ended(task):
             return Cancelled.TOO_LATE
-        if ask:
-            self.ask_to_stop(run)
-        if task.rule is not None:
-            self.no_more_fires(task, reason)
-        return Cancelled.ASKED
+        self._end_unrun(task, State.CANCELLED, reason, now)
+        return Cancelled.CANCELLED
 
     def no_more_fires(self, task: TaskRecord, reason: Reason) -> None:
         """A recurring task that runs has no more fires at once, and is CANCELLED when its run ends."""

@@ -28,7 +28,7 @@ class ReadyQueue:
         return len(self.claims)
 
     def push(self, run: RunRecord, priority: int) -> None:
-        """Add at the end of its lane. The claim comes first: a run in a lane without a claim would be taken for gone."""
+        """Add at the end of its lane. The claim comes first: a run in a lane without one would be taken for gone."""
         lane = self._lanes.get(priority)
         if lane is None:
             lane = self._lanes[priority] = deque()
@@ -49,13 +49,13 @@ class ReadyQueue:
                     return run
         return None
 
-    def claim(self, run: RunRecord, priority: int) -> bool:
-        """Take this run out, wherever it stands; False when a worker has it already. Its place in the lane is orphaned."""
+    def claim(self, run: RunRecord) -> bool:
+        """Take this run out, wherever it stands; False when a worker has it already. Its place is orphaned."""
         if not self.claims.pop(run, False):
             return False
-        lane = self._lanes[priority]
-        if len(lane) > 2 * len(self.claims) + SLACK:
-            # A worker may pop from the old lane meanwhile: it is refused by `claims` or it has the run, never both.
-            self._lanes[priority] = deque(other for other in lane.copy() if other in self.claims)
+        if sum(map(len, self._order)) > 2 * len(self.claims) + SLACK:
+            # A worker may pop from an old lane meanwhile: it is refused by `claims` or it has the run, never both.
+            for priority, lane in self._lanes.items():
+                self._lanes[priority] = deque(other for other in lane.copy() if other in self.claims)
             self._order = tuple(self._lanes[p] for p in sorted(self._lanes, reverse=True))
         return True

@@ -9,7 +9,11 @@ from typing import Any, Protocol
 from tickless.errors import TicklessError
 from tickless.instants import Instant
 from tickless.rules import Rule
-from tickless.states import MOVES, Reason, RunIf, State
+from tickless.states import Reason, RunIf, State
+
+SEQ_BITS = 40
+"""A timeline entry is `at << SEQ_BITS | seq`: see `core.timeline`."""
+SEQ_MASK = (1 << SEQ_BITS) - 1
 
 
 class IllegalMove(TicklessError, AssertionError):
@@ -28,8 +32,20 @@ class Waiter(Protocol):
     def ring(self) -> None: ...
 
 
+class Signs:
+    """What the caller of a verb looks at afterwards: see `tickless.stores.Store`."""
+
+    __slots__ = ("earlier", "stirred")
+
+    def __init__(self) -> None:
+        self.stirred = False
+        """Something became ready, or `earlier` was set, since this was last cleared."""
+        self.earlier = False
+        """The earliest entry became earlier than the last answer of `next_wake`."""
+
+
 class TaskRecord:
-    """One task. `due` is planned on the rule's clock; `entry` is its place in the timeline, None when it has none."""
+    """One task. `entry` is its place in the timeline, None when it has none; see `due_of`."""
 
     __slots__ = (
         "args",
@@ -70,8 +86,9 @@ class TaskRecord:
         self.rule = rule
         """The bound rule while more fires may come; a one-shot needs none, its instant is `due`."""
         self.due = due
+        """On entering, the first fire; then, of a task of the wall clock, the next. Others have it in `entry`."""
         self.wall = wall
-        """True when `due` is an instant of the wall clock."""
+        """True when its fires are instants of the wall clock."""
         self.more = more
         self.seq = -1
         self.entry: int | None = None
@@ -109,10 +126,10 @@ class More:
 
     def __init__(self) -> None:
         self.parents: tuple[Any, ...] = ()
-        """Records while the task lives, afterwards their public ids: a chain must not keep its ancestors."""
-        self.children: list[TaskRecord] = []
-        self.kin: tuple[str, ...] = ()
-        """The children's ids once the task has ended."""
+        """Records while the task lives, then their ids or seqs: a chain must not keep its ancestors."""
+        self.children: list[TaskRecord] | None = None
+        self.kin: tuple[str | int, ...] = ()
+        """The children's ids or seqs once the task has ended."""
         self.run_if = RunIf.ALL_SUCCEEDED
         self.waiting = 0
         """How many parents have not finished (P4)."""
@@ -126,7 +143,7 @@ class More:
         """True when the arguments hold outputs of parents."""
         self.update: TaskRecord | None = None
         """What to become once the run that goes on has ended (`exists="update"`)."""
-        self.waiters: list[Waiter] = []
+        self.waiters: list[Waiter] | None = None
         self.history: deque[RunRecord] | None = None
         self.end: tuple[State, Reason | None] | None = None
         """How the task ended, or will when its run does, where that is not simply how its last run ended."""
@@ -135,12 +152,16 @@ class More:
 class RunRecord:
     """The life of one occurrence."""
 
-    __slots__ = ("due", "error", "fires", "finished", "reason", "started", "state", "stop", "task")
+    __slots__ = ("at", "due", "error", "fires", "finished", "reason", "started", "state", "stop", "task")
 
-    def __init__(self, task: TaskRecord, due: Instant | None) -> None:
+    def __init__(self, task: TaskRecord, due: Instant | None, state: State) -> None:
+        """A pending task has no run record yet: one is made when it becomes ready, or is decided not to run."""
         self.task = task
+        """Deleted when the task is forgotten, so that the two do not keep each other."""
         self.due = due
-        self.state = State.PENDING
+        self.at = due
+        """When that is in `Clock.now()`; another instant where the wall clock drives the task."""
+        self.state = state
         self.reason: Reason | None = None
         self.started: Instant | None = None
         self.finished: Instant | None = None
@@ -153,11 +174,18 @@ class RunRecord:
 
 def move(run: RunRecord, after: State, reason: Reason | None = None) -> None:
     """The one door through which a run changes state. Raises IllegalMove for a move that the table does not have."""
-    if after not in MOVES[run.state]:
+    if after not in run.state.after:
         raise IllegalMove(f"run of {run.task.public_id} due {run.due}: {run.state} -> {after} is not in the table")
     if reason is not None:
         run.reason = reason
     run.state = after
+
+
+def due_of(task: TaskRecord) -> Instant | None:
+    """The planned instant of the task's next fire, on the clock that drives it; None when it has no place in time."""
+    if task.wall or task.entry is None:
+        return task.due
+    return Instant(task.entry >> SEQ_BITS)
 
 
 def state_of(task: TaskRecord) -> State:
@@ -165,11 +193,11 @@ def state_of(task: TaskRecord) -> State:
     run = task.run
     if task.rule is None:
         more = task.more
-        if more is not None and more.end is not None and (run is None or not MOVES[run.state]):
+        if more is not None and more.end is not None and (run is None or not run.state.after):
             return more.end[0]
         if run is not None:
             return run.state
-    elif run is not None and MOVES[run.state]:
+    elif run is not None and run.state.after:
         return run.state
     return State.PENDING
 
@@ -184,7 +212,7 @@ def reason_of(task: TaskRecord) -> Reason | None:
 
 def ended(task: TaskRecord) -> bool:
     """True once the task is terminal. Safe to ask without the lock: it never goes back."""
-    return not MOVES[state_of(task)]
+    return not state_of(task).after
 
 
 def more_of(task: TaskRecord) -> More:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Never
 
 from tickless.core import graph
-from tickless.core.record import TaskRecord, ended
+from tickless.core.record import More, TaskRecord, ended
 from tickless.errors import DependencyError, DuplicateId, UnknownTask
 
 SLACK = 256
@@ -26,62 +27,64 @@ class Registry:
         self.named: dict[str, TaskRecord] = {}
         self.finished: deque[TaskRecord] = deque()
 
-    def admit(self, tasks: Sequence[TaskRecord]) -> None:
-        """Check a batch before anything changes, and turn the ids of parents into parents.
+    def admit(self, task: TaskRecord) -> None:
+        """Check a task before anything changes, and turn the ids of parents into parents.
 
-        Raises DuplicateId, or DependencyError for a parent that is unknown, the task itself, recurring, or in a cycle.
+        Raises DuplicateId, or DependencyError for a parent that is unknown, the task itself, or recurring.
         """
-        if len(tasks) == 1 and tasks[0].id is None and tasks[0].more is None:
-            return
+        self.trim()
+        if task.id is not None and task.id in self.named:
+            _refuse_duplicate(task.id)
+        if task.more is not None and task.more.parents:
+            self.check_parents(task, task.more)
+
+    def admit_many(self, tasks: Sequence[TaskRecord]) -> None:
+        """As `admit` for each. They may name one another as parents, and not in a circle."""
         self.trim()
         batch: dict[str, TaskRecord] = {}
         for task in tasks:
-            if task.id is None:
-                continue
-            if task.id in batch or task.id in self.named:
-                raise DuplicateId(
-                    f"id {task.id!r}: a task of that id is listed already; choose another id, "
-                    'or say exists="keep" or exists="update"'
-                )
-            batch[task.id] = task
+            if task.id is not None:
+                if task.id in batch or task.id in self.named:
+                    _refuse_duplicate(task.id)
+                batch[task.id] = task
         for task in tasks:
-            self.check_parents(task, batch)
+            if task.more is not None and task.more.parents:
+                self.check_parents(task, task.more, batch)
         if batch:
             graph.check_acyclic(tasks)
 
-    def check_parents(self, task: TaskRecord, batch: Mapping[str, TaskRecord] = NOBODY) -> None:
+    def check_parents(self, task: TaskRecord, more: More, batch: Mapping[str, TaskRecord] = NOBODY) -> None:
         """Turn the ids of the task's parents into parents, each once. Raises DependencyError."""
-        more = task.more
-        if more is not None and more.parents:
+        by_id = False
+        for parent in more.parents:
+            if isinstance(parent, str):
+                by_id = True
+            elif parent.rule is not None or (parent.more is not None and parent.more.recurring):
+                self._refuse_recurring(task, parent)
+        if by_id:
             more.parents = tuple(dict.fromkeys(self._parent(task, parent, batch) for parent in more.parents))
 
     def _parent(self, task: TaskRecord, parent: TaskRecord | str, batch: Mapping[str, TaskRecord]) -> TaskRecord:
+        if not isinstance(parent, str):
+            return parent
         who = task.id or task.label
-        if isinstance(parent, str):
-            if parent == task.id:
-                raise DependencyError(f"after_tasks of {who!r}: a task cannot wait for itself; take it out")
-            found = batch.get(parent)
-            try:
-                parent = found if found is not None else self.find(parent)
-            except UnknownTask as error:
-                raise DependencyError(f"after_tasks of {who!r}: {error}") from None
-        more = parent.more
-        if (parent.rule is not None or (more is not None and more.recurring)) and not ended(parent):
+        if parent == task.id:
+            raise DependencyError(f"after_tasks of {who!r}: a task cannot wait for itself; take it out")
+        found = batch.get(parent)
+        try:
+            found = found or self.find(parent)
+        except UnknownTask as error:
+            raise DependencyError(f"after_tasks of {who!r}: {error}") from None
+        if found.rule is not None or (found.more is not None and found.more.recurring):
+            self._refuse_recurring(task, found)
+        return found
+
+    def _refuse_recurring(self, task: TaskRecord, parent: TaskRecord) -> None:
+        if not ended(parent):
             raise DependencyError(
-                f"after_tasks of {who!r}: {parent.public_id!r} is recurring, and which of its runs would count is "
-                "not said; repeat the whole chain as a Flow, or schedule the child from inside the recurring task"
+                f"after_tasks of {task.id or task.label!r}: {parent.id or parent.label!r} is recurring, and which of "
+                "its runs would count is not said; repeat the whole chain as a Flow, or schedule the child from inside it"
             )
-        return parent
-
-    def enter(self, task: TaskRecord) -> None:
-        self.live[task.seq] = task
-        if task.id is not None:
-            self.named[task.id] = task
-
-    def retire(self, task: TaskRecord) -> None:
-        """From live to finished."""
-        if self.live.pop(task.seq, None) is not None:
-            self.finished.append(task)
 
     @property
     def overfull(self) -> bool:
@@ -94,6 +97,13 @@ class Registry:
             task = finished.popleft()
             if task.id is not None and named.get(task.id) is task:
                 del named[task.id]
+            if task.run is not None:
+                del task.run.task  # they must not keep each other alive until some collection of garbage
+            if task.more is not None:
+                graph.forget_links(task.more)
+                for run in task.more.history or ():
+                    if run is not task.run:
+                        del run.task
 
     def find(self, id: str) -> TaskRecord:
         """The task of that id, live or listed. O(1), but for finished tasks without a given id: O(keep_finished)."""
@@ -116,3 +126,9 @@ class Registry:
         """All tasks that are listed, in the order of scheduling."""
         self.trim()
         return sorted([*self.finished, *self.live.values()], key=lambda task: task.seq)
+
+
+def _refuse_duplicate(id: str) -> Never:
+    raise DuplicateId(
+        f'id {id!r}: a task of that id is listed already; choose another id, or say exists="keep" or exists="update"'
+    )

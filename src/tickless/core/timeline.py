@@ -7,13 +7,13 @@ stays behind as an orphan until it surfaces, or until orphans outnumber the livi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
+from tickless.core.record import SEQ_BITS, SEQ_MASK, TaskRecord
 from tickless.instants import Instant
 
-SEQ_BITS = 40
-SEQ_MASK = (1 << SEQ_BITS) - 1
 SLACK = 64
 
 
@@ -48,29 +48,46 @@ class Timeline:
                 heappush(heap, entry)
         self.live += len(entries)
 
-    def orphan(self, lives: Callable[[int], bool]) -> None:
+    def orphan(self, tasks: Mapping[int, TaskRecord]) -> None:
         """One entry lost its task. A million cancel-and-reschedule must not hold a million entries: see rebuild."""
         self.live -= 1
-        if len(self.heap) > 2 * self.live + SLACK:
-            self.rebuild(lives)
+        self.prune(tasks)
 
-    def rebuild(self, lives: Callable[[int], bool]) -> None:
+    def prune(self, tasks: Mapping[int, TaskRecord]) -> None:
+        """Rebuild when orphans outnumber the living. Also after a pass, which takes the living and leaves orphans."""
+        if len(self.heap) > 2 * self.live + SLACK:
+            self.rebuild(tasks)
+
+    def rebuild(self, tasks: Mapping[int, TaskRecord]) -> None:
         """Drop the orphans. A set, since a task re-placed at its old instant leaves an equal entry behind."""
-        self.heap[:] = {entry for entry in self.heap if lives(entry)}
+        find = tasks.get
+        self.heap[:] = {
+            entry for entry in self.heap if (task := find(entry & SEQ_MASK)) is not None and task.entry == entry
+        }
         heapify(self.heap)
 
-    def pop_until(self, now: Instant) -> int | None:
-        """The earliest entry at or before `now`, taken out; None when nothing is due. May be an orphan."""
+    def pop_due(self, now: Instant, limit: int) -> list[int]:
+        """The entries at or before `now`, in order and taken out, at most `limit`. There may be orphans among them."""
         heap = self.heap
-        if heap and heap[0] < (now + 1) << SEQ_BITS:
-            return heappop(heap)
-        return None
+        bound = (now + 1) << SEQ_BITS
+        if limit < len(heap) and heap[0] < bound:
+            # A flood: a sorted list is a heap too, and sorting what came in order costs one look at each.
+            heap.sort()
+            due = heap[: bisect_left(heap, bound, 0, limit)]
+            del heap[: len(due)]
+            return due
+        due = []
+        while heap and heap[0] < bound:
+            due.append(heappop(heap))
+        return due
 
-    def head(self, lives: Callable[[int], bool]) -> Instant | None:
+    def head(self, tasks: Mapping[int, TaskRecord]) -> Instant | None:
         """The instant of the earliest living entry. Orphans on top go, so that none ever causes a wake-up."""
         heap = self.heap
         while heap:
-            if lives(heap[0]):
-                return Instant(heap[0] >> SEQ_BITS)
+            entry = heap[0]
+            task = tasks.get(entry & SEQ_MASK)
+            if task is not None and task.entry == entry:
+                return Instant(entry >> SEQ_BITS)
             heappop(heap)
         return None

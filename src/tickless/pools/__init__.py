@@ -7,7 +7,7 @@ from typing import Protocol, final
 
 from tickless.errors import PoolError
 
-__all__ = ["Hand", "Pool", "pool_of"]
+__all__ = ["Hand", "Pool", "checked_slots", "pool_of"]
 
 
 @final
@@ -36,14 +36,19 @@ class Pool:
             raise PoolError(
                 f"pool {type(executor).__name__}: how many runs may it have at a time? Wrap it: Pool(executor, slots=8)"
             )
-        if type(slots) is not int or slots < 1:
-            raise PoolError(f"slots={slots!r}: needs a whole number of at least 1")
         self.executor = executor
-        self.slots = slots
+        self.slots = checked_slots(slots)
         self.drained = own is not None
 
     def __repr__(self) -> str:
         return f"Pool({type(self.executor).__name__}, slots={self.slots})"
+
+
+def checked_slots(slots: int) -> int:
+    """The number itself. Raises PoolError for what is no number of runs at a time."""
+    if type(slots) is not int or slots < 1:
+        raise PoolError(f"slots={slots!r}: needs a whole number of at least 1")
+    return slots
 
 
 def pool_of(given: Executor | Pool, slots: int | None) -> Pool:

@@ -12,18 +12,30 @@ from tickless.pools import Pool
 
 
 class DrainHand:
-    """`stay` is one drainer's stay in the pool, `ready` how many runs wait; `reject` ends one that no pool takes."""
+    """`stay` is one drainer's stay in the pool, `ready` how many runs wait; `reject` ends one that no pool takes.
+
+    `more` has `start` called, on another thread if there is one: see `_after`.
+    """
 
     def __init__(
-        self, pool: Pool, *, stay: Callable[[], None], ready: Callable[[], int], reject: Callable[[BaseException], bool]
+        self,
+        pool: Pool,
+        *,
+        stay: Callable[[], None],
+        ready: Callable[[], int],
+        reject: Callable[[BaseException], bool],
+        more: Callable[[], None],
     ) -> None:
         self._executor: Executor = pool.executor
         self._slots = pool.slots
         self._stay = stay
         self._ready = ready
         self._reject = reject
+        self._more = more
         self.free: deque[None] = deque([None] * pool.slots)
         """One token a slot: to pop one is to hold the right to submit a drainer."""
+        self._coming: deque[None] = deque()
+        """One token a drainer that was submitted and has not begun: it will take one of the ready runs."""
         self._submitting: set[int] = set()
 
     def start(self, spare: int = 0) -> None:
@@ -37,44 +49,36 @@ class DrainHand:
             return
         self._submitting.add(me)
         try:
-            started = 0
-            while self._ready() > spare + started:
+            while self._ready() > spare + len(self._coming):
                 try:
                     self.free.pop()
                 except IndexError:
                     return
-                future = self._submit()
-                if future is None:
+                if not self._submit():
                     return
-                if not future.done():
-                    started += 1
         finally:
             self._submitting.discard(me)
 
-    def _submit(self) -> Future[Any] | None:
-        """The drainer's future. A refusal costs the next ready run, and the one after that is tried.
+    def _submit(self) -> bool:
+        """Submit a drainer. A refusal costs the next ready run, so that a pool that is closed for good ends them all.
 
-        None when the refusal costs nothing: other drainers are at work, and will take what is ready before they leave.
+        False when it costs nothing: others are at work, and will take what is ready before they leave.
         """
-        while True:
-            try:
-                future = self._executor.submit(self._drain)
-            except BaseException as error:
-                self.free.append(None)
-                if not isinstance(error, Exception):
-                    self._reject(error)
-                    raise
-                if len(self.free) < self._slots or not self._reject(error):
-                    return None
-                try:
-                    self.free.pop()
-                except IndexError:
-                    return None
-            else:
-                future.add_done_callback(self._after)
-                return future
+        self._coming.append(None)
+        try:
+            future = self._executor.submit(self._drain)
+        except BaseException as error:
+            self._coming.pop()
+            self.free.append(None)
+            if not isinstance(error, Exception):
+                self._reject(error)
+                raise
+            return len(self.free) == self._slots and self._reject(error)
+        future.add_done_callback(self._after)
+        return True
 
     def _drain(self) -> None:
+        self._coming.pop()
         try:
             self._stay()
         finally:
@@ -83,7 +87,11 @@ class DrainHand:
             self.start()
 
     def _after(self, future: Future[Any]) -> None:
-        """A drainer that never came: its future was cancelled, as a pool does that is shut down with cancel_futures."""
+        """A drainer that never came: its future was cancelled, as a pool does that is shut down with cancel_futures.
+
+        A ThreadPoolExecutor does so while it holds the lock that `submit` takes: to submit from here would hang.
+        """
         if future.cancelled():
+            self._coming.pop()
             self.free.append(None)
-            self.start()
+            self._more()

@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tickless.core.record import Signs
 from tickless.instants import Instant
-from tickless.records import Outcome, Run, TaskInfo
+from tickless.records import EventKind, Outcome, Run, TaskInfo
 from tickless.states import Cancelled, Exists
 
 
 class Store(Protocol):
     """The one port that matters. `task` and `run` are the store's own records: opaque keys to everybody else.
 
-    Verbs may be called from any thread. After any verb its caller looks at `ready` (are drainers worth starting?) and
-    at `take_ring` (must the dispatcher be woken?): a verb may also have settled what other threads handed over, so the
-    answer is a fact of the store and not of the verb. `tickless.testing.StoreSuite` is the contract as tests.
+    Verbs may be called from any thread. After any verb its caller looks at `signs`: when it stirred, are drainers worth
+    starting, must the dispatcher be woken? A verb may also have settled what other threads handed over, so the answer
+    is a fact of the store and not of the verb. `tickless.testing.StoreSuite` is the contract as tests.
+
+    Clear a sign, then act on it: who sets it again after that has placed or pushed before, and will look too.
     """
 
-    @property
-    def ready(self) -> int:
+    signs: Signs
+
+    def ready_runs(self) -> int:
         """How many runs are ready and not taken."""
+
+    def listen(self, post: Callable[..., None], wants: frozenset[EventKind]) -> None:
+        """Post events of these kinds from now on: `Journal.post`, which may be called under a lock."""
 
     def open(self) -> None:
         """From now on what is due at once becomes ready at once, without a turn of the dispatcher."""
 
-    def add(self, tasks: Sequence[Any], now: Instant, exists: Exists = "error") -> Sequence[Any]:
-        """Enter new tasks, all or nothing; gives them, or for `exists` the one that was there.
+    def add(self, task: Any, now: Instant) -> None:
+        """Enter a new task. O(log n).
 
-        Raises DuplicateId, DependencyError (unknown, own, recurring or cyclic parent) or SchedulerClosed, and then
-        nothing has changed. O(log n) a task.
+        Raises DuplicateId, DependencyError (unknown, own or recurring parent) or SchedulerClosed, and then nothing has
+        changed.
         """
+
+    def add_many(self, tasks: Sequence[Any], now: Instant) -> None:
+        """Enter a batch, all or nothing, whose members may be one another's parents; a cycle is a DependencyError."""
+
+    def add_or(self, exists: Exists, task: Any, now: Instant) -> Any:
+        """Enter a task unless its id is listed: then "keep" or "update" that one. Gives the one that is there now."""
 
     def due(self, now: Instant, wall: Instant, limit: int = ...) -> bool:
         """Make ready what is due, in order. True when the batch was full, so that more may be due."""
 
     def next_wake(self) -> Instant | None:
-        """The instant of the earliest entry, None without one. From here on `take_ring` tells of any before it."""
-
-    def take_ring(self) -> bool:
-        """True once after the earliest entry became earlier than the last answer of `next_wake`."""
+        """The instant of the earliest entry, None without one. From here on `signs.earlier` tells of any before it."""
 
     def take(self, now: Instant) -> Any | None:
         """The next ready run, now RUNNING and the caller's; None when there is none. No lock, no wait."""

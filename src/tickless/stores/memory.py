@@ -5,7 +5,7 @@ whoever holds the lock. Two orders carry the proof, and tests/races tries to bre
 
 - store, then look: a worker ends a plain task and then looks whether somebody linked a child or a waiter meanwhile;
   who links looks at the end again afterwards. One of the two sees the other.
-- whoever leaves the lock looks for what was handed over while it was held: `_Hold` is the only way in and out.
+- whoever leaves the lock looks for what was handed over while it was held: `_hold_of` is the only way in and out.
 
 Without the GIL a load may overtake a store, so there every take and finish goes under the lock (`always_hold`).
 """
@@ -15,12 +15,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from threading import Event, Lock
-from types import TracebackType
+from typing import Never
 
+from tickless.core import update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
 from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, move
-from tickless.core.timeline import SEQ_MASK
 from tickless.errors import SchedulerClosed, TaskRejected
 from tickless.instants import Instant
 from tickless.policies import Plan
@@ -34,23 +35,25 @@ DUE_BATCH = 1024
 """How many entries surface under one hold, so that a flood never keeps the lock for long."""
 
 
-class _Hold:
-    """In and out of the store's lock. Nobody leaves without the look: a prototype that returned early hung on it."""
+def _hold_of(store: MemoryStore) -> AbstractContextManager[object]:
+    """In and out of the store's lock. Nobody leaves without the look: a prototype that returned early hung on it.
 
-    __slots__ = ("_lock", "_store")
+    A class of its own for each store, so that going in is one call of C.
+    """
+    lock, unsettled = store.lock, store.unsettled
+    asks, trash = store.machine.asks, store.machine.trash
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
-        self._lock = store.lock
+    class Hold:
+        __slots__ = ()
+        __enter__ = staticmethod(lock.acquire)
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+        @staticmethod
+        def __exit__(kind: object, error: object, tb: object) -> None:
+            lock.release()
+            if unsettled or asks or trash:
+                store.settle()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._lock.release()
-        store = self._store
-        if store.unsettled or store.machine.asks:
-            store.settle()
+    return Hold()
 
 
 class MemoryStore:
@@ -59,19 +62,21 @@ class MemoryStore:
     def __init__(
         self,
         *,
-        post: Post | None = None,
-        wants: frozenset[EventKind] = frozenset(),
         keep_finished: int = 1000,
         keep_runs: int = 100,
         always_hold: bool | None = None,
     ) -> None:
         self.lock = Lock()
-        self.machine = Machine(post, wants, keep_finished, keep_runs)
+        self.machine = Machine(keep_finished, keep_runs)
+        self.signs = self.machine.signs
         self.unsettled: deque[tuple[RunRecord, Outcome | None]] = deque()
         self.is_closed = False
-        self._hold = _Hold(self)
+        self._hold = _hold_of(self)
         self._always_hold = _no_gil() if always_hold is None else always_hold
-        self._seq = 0
+
+    def listen(self, post: Post, wants: frozenset[EventKind]) -> None:
+        with self._hold:
+            self.machine.listen(post, wants)
 
     # Into the store
 
@@ -79,29 +84,27 @@ class MemoryStore:
         with self._hold:
             self.machine.is_open = True
 
-    def add(self, tasks: Sequence[TaskRecord], now: Instant, exists: Exists = "error") -> Sequence[TaskRecord]:
+    def add(self, task: TaskRecord, now: Instant) -> None:
         machine = self.machine
         with self._hold:
             if self.is_closed:
-                raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
-            if exists != "error":
-                there = machine.settle_namesake(tasks[0], exists, now)
-                if there is not None:
-                    return (there,)
-            machine.registry.admit(tasks)
-            seq = self._seq
-            for task in tasks:
-                seq += 1
-                task.seq = seq
-                machine.registry.enter(task)
-                if machine.post_scheduled is not None:
-                    machine.post_scheduled(EventKind.SCHEDULED, now, task, task.due)
-            self._seq = seq
-            if len(tasks) == 1:
-                machine.settle_in(tasks[0], now)
-            else:
-                machine.settle_in_many(tasks, now)
-        return tasks
+                _refuse_closed()
+            if task.id is not None or task.more is not None:
+                machine.registry.admit(task)
+            machine.enter(task, now)
+
+    def add_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
+        with self._hold:
+            if self.is_closed:
+                _refuse_closed()
+            self.machine.registry.admit_many(tasks)
+            self.machine.enter_many(tasks, now)
+
+    def add_or(self, exists: Exists, task: TaskRecord, now: Instant) -> TaskRecord:
+        with self._hold:
+            if self.is_closed:
+                _refuse_closed()
+            return update.enter_or(self.machine, exists, task, now)
 
     # Time passes
 
@@ -114,35 +117,16 @@ class MemoryStore:
             offset = wall - now
             if abs(offset - machine.offset) > STEP_US:
                 machine.on_step(offset, wall)
-            live, timeline = machine.registry.live, machine.timeline
-            for _ in range(limit):
-                entry = timeline.pop_until(now)
-                if entry is None:
-                    return False
-                task = live.get(entry & SEQ_MASK)
-                if task is not None and task.entry == entry:
-                    task.entry = None
-                    timeline.live -= 1
-                    machine.surface(task, now, wall)
-            return True
+            return machine.surface(now, wall, limit)
 
     def next_wake(self) -> Instant | None:
         machine = self.machine
         with self._hold:
-            head = machine.timeline.head(machine.lives)
+            head = machine.timeline.head(machine.registry.live)
             machine.wake_at = FOREVER if head is None else head
             return head
 
-    def take_ring(self) -> bool:
-        machine = self.machine
-        if not machine.earlier:
-            return False
-        # Cleared before the ring: who sets it after this has pushed before, and the rung dispatcher will see the push.
-        machine.earlier = False
-        return True
-
-    @property
-    def ready(self) -> int:
+    def ready_runs(self) -> int:
         return len(self.machine.ready.claims)
 
     # A run's life
@@ -150,7 +134,7 @@ class MemoryStore:
     def take(self, now: Instant) -> RunRecord | None:
         machine = self.machine
         if self._always_hold:
-            with self.lock:
+            with self._hold:
                 run = machine.ready.take()
         else:
             run = machine.ready.take()
@@ -167,20 +151,42 @@ class MemoryStore:
         task = run.task
         run.finished = now
         if task.rule is None and task.more is None and not self._always_hold:
-            machine = self.machine
-            registry = machine.registry
-            machine.conclude(run, outcome)
-            machine.retire(task)
-            if not registry.live:
-                machine.wake_idle()
-            if task.more is not None:  # the look after the store: somebody linked meanwhile
-                self.unsettled.append((run, None))
-            elif len(registry.finished) <= registry.trim_above:
-                return False
+            return self._finish_plain(run, task, outcome)
+        if self.lock.acquire(False):
+            try:
+                self._settle_handed()
+                self.machine.settle(run, outcome)
+            finally:
+                self.lock.release()
+            if self.unsettled or self.machine.asks or self.machine.trash:
+                self.settle()
         else:
             self.unsettled.append((run, outcome))
-        self.settle()
+            self.settle()
         return True
+
+    def _finish_plain(self, run: RunRecord, task: TaskRecord, outcome: Outcome) -> bool:
+        """End a task that nobody waits for, without the lock."""
+        machine = self.machine
+        machine.conclude(run, task, outcome)
+        if task.more is not None:
+            # The look after the store: somebody linked meanwhile. Before `retire`, since then it may be forgotten.
+            self.unsettled.append((run, None))
+            self.settle()
+            return True
+        machine.retire(task)
+        registry = machine.registry
+        if not registry.live and machine.idle_waiters:
+            with self._hold:  # else a waiter that came later, for a task that came later, would be woken too
+                if not registry.live:
+                    machine.wake_idle()
+        if len(registry.finished) > registry.trim_above:
+            self.settle()
+        return False
+
+    def _settle_handed(self) -> None:
+        while self.unsettled:
+            self.machine.settle(*self.unsettled.popleft())
 
     def reject(self, error: str, now: Instant) -> bool:
         with self._hold:
@@ -193,29 +199,27 @@ class MemoryStore:
 
     def settle(self) -> None:
         """Settle what was handed over, if the lock is free; if not, its holder does, since it looks on its way out."""
-        while self._settle_all() or self._ask_one():
-            pass
+        unsettled, machine = self.unsettled, self.machine
+        while unsettled or machine.registry.overfull or machine.asks or machine.trash:
+            machine.empty_trash()
+            if self.lock.acquire(False):
+                try:
+                    self._settle_handed()
+                    machine.registry.trim()
+                finally:
+                    self.lock.release()
+            elif not (machine.asks or machine.trash):
+                return
+            if machine.asks:
+                self._ask_one()
 
-    def _settle_all(self) -> bool:
-        """False when there was nothing to do, or somebody else is at it."""
-        registry = self.machine.registry
-        if not (self.unsettled or registry.overfull) or not self.lock.acquire(blocking=False):
-            return False
-        try:
-            while self.unsettled:
-                self.machine.settle(*self.unsettled.popleft())
-            registry.trim()
-        finally:
-            self.lock.release()
-        return True
-
-    def _ask_one(self) -> bool:
-        """Put one question to a user's own rule, with no lock held. False when there is none."""
+    def _ask_one(self) -> None:
+        """Put one question to a user's own rule, with no lock held."""
         machine = self.machine
         try:
             task, question, then, now = machine.asks.popleft()
-        except IndexError:
-            return False
+        except IndexError:  # another thread took it
+            return
         plan: Plan | BaseException
         try:
             plan = question()
@@ -223,10 +227,9 @@ class MemoryStore:
             plan = error
         self.lock.acquire()  # not by _Hold: its look on leaving is the loop in `settle`
         try:
-            machine.answered(task, plan, then, now)
+            machine.answered(task, question, plan, then, now)
         finally:
             self.lock.release()
-        return True
 
     # From outside
 
@@ -263,7 +266,10 @@ class MemoryStore:
         with self._hold:
             if ended(task):
                 return False
-            more_of(task).waiters.append(waiter)
+            more = more_of(task)
+            if more.waiters is None:
+                more.waiters = []
+            more.waiters.append(waiter)
             return not ended(task)  # the look after the link: see the head of this file
 
     def await_idle(self, waiter: Waiter) -> bool:
@@ -274,7 +280,7 @@ class MemoryStore:
     def forget_waiter(self, waiter: Waiter, task: TaskRecord | None) -> None:
         with self._hold:
             waiters = self.machine.idle_waiters if task is None else more_of(task).waiters
-            if waiter in waiters:
+            if waiters and waiter in waiters:
                 waiters.remove(waiter)
 
     # Snapshots
@@ -301,8 +307,12 @@ class MemoryStore:
 
     def running(self) -> list[Run]:
         with self._hold:
-            runs = [task.run for task in self.machine.registry.live.values()]
-            return [run_of(run) for run in runs if run is not None and run.state is State.RUNNING]
+            pairs = [(task, task.run) for task in self.machine.registry.live.values()]
+            return [run_of(task, run) for task, run in pairs if run is not None and run.state is State.RUNNING]
+
+
+def _refuse_closed() -> Never:
+    raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
 
 
 def _no_gil() -> bool:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tickless.core.record import RunRecord, TaskRecord, reason_of, state_of
+from tickless.core.record import RunRecord, TaskRecord, due_of, reason_of, state_of
 from tickless.records import Run, TaskInfo
-from tickless.states import MOVES
 
 
-def run_of(run: RunRecord) -> Run:
+def run_of(task: TaskRecord, run: RunRecord) -> Run:
     count, last = (1, None) if run.fires is None else run.fires
     return Run(
-        run.task.public_id,
-        run.due,
-        run.state,
-        run.reason,
-        run.started,
-        run.finished,
-        run.error,
-        count,
-        last,
+        task_id=task.public_id,
+        due_us=run.due,
+        state=run.state,
+        reason=run.reason,
+        started_us=run.started,
+        finished_us=run.finished,
+        error=run.error,
+        lateness_us=None if run.started is None or run.at is None else max(0, run.started - run.at),
+        count=count,
+        last_due_us=last,
     )
 
 
@@ -28,25 +28,35 @@ def runs_of(task: TaskRecord, limit: int | None) -> list[Run]:
     """The newest `limit` runs that are kept, oldest first; one that lives comes last."""
     run, history = task.run, None if task.more is None else task.more.history
     runs = [] if history is None else list(history)
-    if run is not None and (history is None or MOVES[run.state]):
+    if run is not None and (history is None or run.state.after):
         runs.append(run)
     if limit is not None:
         runs = list(islice(runs, max(0, len(runs) - limit), None))
-    return [run_of(run) for run in runs]
+    return [run_of(task, run) for run in runs]
 
 
 def task_of(task: TaskRecord) -> TaskInfo:
     more = task.more
     state = state_of(task)
+    last = task.run
+    if last is None and more is not None and more.history:
+        last = more.history[-1]
     return TaskInfo(
         id=task.public_id,
         name=task.label,
         state=state,
         reason=reason_of(task),
-        next_fire_us=task.due if task.entry is not None or (task.run is None and MOVES[state]) else None,
-        last_run=None if task.run is None else run_of(task.run),
+        next_fire_us=due_of(task) if task.entry is not None else None,
+        last_run=None if last is None else run_of(task, last),
         priority=task.priority,
-        parents=() if more is None else tuple(p if isinstance(p, str) else p.public_id for p in more.parents),
-        children=() if more is None else (*more.kin, *(child.public_id for child in more.children)),
-        recurring=task.rule is not None or (more is not None and more.recurring),
+        parents=() if more is None else tuple(map(_id_of, more.parents)),
+        children=() if more is None else tuple(map(_id_of, more.kin or more.children or ())),
+        # One that has ended has let go of its rule; that it has a history shows what it was.
+        recurring=task.rule is not None or (more is not None and (more.recurring or more.history is not None)),
     )
+
+
+def _id_of(kin: TaskRecord | str | int) -> str:
+    if isinstance(kin, TaskRecord):
+        return kin.public_id
+    return kin if isinstance(kin, str) else f"#{kin}"

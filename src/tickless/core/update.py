@@ -1,0 +1,74 @@
+"""`exists="keep"` and `exists="update"`: what becomes of a listed task when another of its id comes. Under the lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tickless import policies
+from tickless.core import graph
+from tickless.core.record import TaskRecord, ended, more_of
+from tickless.instants import Instant
+from tickless.states import Exists, Reason
+
+if TYPE_CHECKING:
+    from tickless.core.machine import Machine
+
+
+def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) -> TaskRecord:
+    """Enter `new`, or keep or update the task that has its id. Gives the one that is there now.
+
+    An update leaves an unchanged rule its next fire and its history. A task that is running once, that waits for
+    parents, or that has ended is not changed: it makes room, and lives on, or ends (replaced), under its own handle.
+    """
+    machine.registry.trim()
+    there = None if new.id is None else machine.registry.named.get(new.id)
+    if there is not None and exists == "keep":
+        return there
+    if there is not None and _stays(machine, there, new):
+        _update(machine, there, new, now)
+        return there
+    if there is not None:
+        if new.more is not None:
+            machine.registry.check_parents(new, new.more)
+            graph.check_replacement(there, new)
+        del machine.registry.named[there.id or ""]
+    machine.registry.admit(new)
+    machine.enter(new, now)
+    if there is not None:  # after the new one is in, so that there is no moment of idleness
+        machine.cancel(there, now, Reason.REPLACED, ask=False)
+    return new
+
+
+def _busy(task: TaskRecord) -> bool:
+    return task.run is not None and bool(task.run.state.after)
+
+
+def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
+    """Whether the task can become what `new` says without a new life."""
+    if ended(there) or there in machine.waiting or new.more is not None:
+        return False
+    return not _busy(there) or (there.rule is not None and new.rule is not None)
+
+
+def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) -> None:
+    if _busy(there):
+        more_of(there).update = new  # not under the run: a worker may be reading the work and its arguments
+        return
+    first = become(machine, there, new)
+    if first is not None:
+        machine.place(there, first, now)
+
+
+def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | None:
+    """Update a task that no run holds. Gives the new first fire when the rule, and so its place, changed; else None."""
+    machine.trash.append((there.work, there.args, there.kwargs))
+    there.work, there.args, there.kwargs = new.work, new.args, new.kwargs
+    there.name, there.priority = new.name, new.priority
+    if there.rule is not None and new.rule is not None and policies.same_rule(there.rule, new.rule):
+        return None
+    there.rule, there.wall = new.rule, new.wall
+    machine.asking.pop(there, None)
+    machine.unplace(there)
+    if new.rule is None:
+        there.run = None  # its runs are history: it has one more to come, and has not ended with the last one
+    return new.due
