@@ -105,7 +105,10 @@ def _insert(count: int, quick: bool) -> Experiment:
         goals.append(Goal("x APScheduler", ratio("per_s", OURS, APS), 20))
         if not (quick and count > 1_000):
             few = {"count": count, "builds": 5 if count == 1_000 else 1}
-            contenders[APS] = Measure("apscheduler_peer.insert", few, rounds_max=1 if count > 1_000 else 99)
+            rounds_max = 1 if count > 1_000 else 99
+            contenders[APS] = Measure("apscheduler_peer.insert", few, rounds_max=rounds_max)
+            helped = Measure("apscheduler_peer.insert_helped", few, rounds_max=rounds_max)
+            contenders["APScheduler, paused, triggers made before"] = helped
     return Experiment(f"insert-{short(count)}", f"Insert, {count:,} from empty, random delays", contenders, goals)
 
 

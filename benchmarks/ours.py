@@ -218,7 +218,7 @@ def churn(live: int, rounds: int) -> dict[str, float]:
         tasks[place].cancel()
         tasks[place] = scheduler.schedule(noop, after(FAR_S + turn % 1_000))
         if turn % 100 == 0:
-            entries_max = max(entries_max, len(scheduler._store.timeline))
+            entries_max = max(entries_max, len(scheduler._store.machine.timeline))
     took = perf_counter() - begun
     gc.collect()
     grown = resident_bytes() - before

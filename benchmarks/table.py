@@ -15,8 +15,9 @@ def document(machine: str, rounds: int, measured: Measured) -> str:
     lines = [
         f"Machine: {machine}.",
         "",
-        f"Medians of {rounds} rounds unless the title says otherwise; each measure in a process of its own, contenders"
-        " taking turns. **limit** = `heappop` + `ThreadPoolExecutor(4).submit`, no records, no results, no cancel.",
+        f"Rounds: {rounds}, of which the median counts unless the title says otherwise. Each measure ran in a process"
+        " of its own, contenders taking turns. **limit** = `heappop` + `ThreadPoolExecutor(4).submit`, no records,"
+        " no results, no cancel.",
         "",
         "## What is asked",
         "",
