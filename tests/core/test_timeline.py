@@ -1,0 +1,108 @@
+"""The heap: order, orphans, bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tickless.core.record import SEQ_BITS, TaskRecord
+from tickless.core.timeline import SLACK, Timeline
+from tickless.instants import MAX_INSTANT, MIN_INSTANT, Instant
+from tickless.testing.drafts import NOON_US, draft
+
+
+class Placed:
+    """A timeline and its tasks."""
+
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+        self.tasks: dict[int, TaskRecord] = {}
+
+    def place(self, at: int) -> TaskRecord:
+        task = draft(None, NOON_US, NOON_US)
+        task.seq = len(self.tasks) + 1
+        task.entry = self.timeline.push(Instant(at), task.seq)
+        self.tasks[task.seq] = task
+        return task
+
+    def unplace(self, task: TaskRecord) -> None:
+        task.entry = None
+        self.timeline.orphan(self.tasks)
+
+    def due(self, now: int, limit: int = 1_000_000) -> list[int]:
+        """The numbers of what is due, orphans left out."""
+        entries = self.timeline.pop_due(Instant(now), limit)
+        owners = [(self.tasks[entry & (1 << SEQ_BITS) - 1], entry) for entry in entries]
+        return [task.seq for task, entry in owners if task.entry == entry]
+
+
+@given(st.lists(st.integers(-5, 5), max_size=40), st.integers(-6, 6), st.integers(1, 50))
+def test_what_is_due_comes_by_instant_and_then_as_it_was_placed(ats: list[int], now: int, limit: int) -> None:
+    """And no user's object is ever compared: equal instants are told apart by number. Before 1970 as well."""
+    placed = Placed()
+    for at in ats:
+        placed.place(at)
+    expected = [seq for at, seq in sorted((at, seq) for seq, at in enumerate(ats, 1)) if at <= now]
+    got: list[int] = []
+    while some := placed.due(now, limit):
+        got += some
+    assert got == expected
+    assert len(placed.timeline) == len(ats) - len(expected)
+
+
+@pytest.mark.parametrize("at", [MIN_INSTANT, -1, 0, 1, NOON_US, MAX_INSTANT])
+def test_an_entry_is_due_at_its_instant_and_not_a_microsecond_before(at: int) -> None:
+    """From the year 1 to the year 9999."""
+    placed = Placed()
+    task = placed.place(at)
+    assert placed.due(at - 1) == []
+    assert placed.timeline.head(placed.tasks) == at
+    assert placed.due(at) == [task.seq]
+
+
+def test_an_orphan_on_top_causes_no_wake_up() -> None:
+    """The dispatcher would wake for each timeout that was taken back."""
+    placed = Placed()
+    first, _ = placed.place(1), placed.place(2)
+    placed.unplace(first)
+    assert placed.timeline.head(placed.tasks) == 2
+    assert len(placed.timeline) == 1
+
+
+def test_a_million_placed_and_taken_back_hold_no_more_than_the_slack() -> None:
+    """Lazy deletion without a rebuild is a leak. (A tenth of a million, which is the same.)"""
+    placed = Placed()
+    for _ in range(10):
+        placed.place(10**9)
+    most = 0
+    for at in range(100_000):
+        placed.unplace(placed.place(at))
+        most = max(most, len(placed.timeline))
+    assert most <= 2 * 10 + SLACK + 2
+    assert placed.timeline.live == 10
+
+
+def test_a_task_that_is_placed_again_at_its_old_instant_is_there_once() -> None:
+    """It leaves an equal entry behind, which would live again: two fires of one occurrence."""
+    placed = Placed()
+    task = placed.place(5)
+    placed.unplace(task)
+    task.entry = placed.timeline.push(Instant(5), task.seq)
+    placed.timeline.rebuild(placed.tasks)
+    assert placed.timeline.heap == [task.entry]
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.lists(st.integers(0, 9), max_size=30))
+def test_many_at_once_are_as_one_by_one(before: list[int], many: list[int]) -> None:
+    """Whichever way is cheaper."""
+    one, other = Timeline(), Timeline()
+    for seq, at in enumerate(before):
+        one.push(Instant(at), seq)
+        other.push(Instant(at), seq)
+    entries = [at << SEQ_BITS | len(before) + n for n, at in enumerate(many)]
+    one.extend(entries)
+    for n, at in enumerate(many):
+        other.push(Instant(at), len(before) + n)
+    assert one.live == other.live == len(one) == len(other)
+    assert one.pop_due(Instant(9), 100) == other.pop_due(Instant(9), 100)
