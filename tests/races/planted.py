@@ -1,0 +1,138 @@
+"""Races put in on purpose: the line that closes a race is taken out of the library's own source.
+
+By text, so that the rest of the function is always the one in use. A line that has moved is an error of the test: then
+write the plant anew.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.races import programs
+from tests.races.programs import Program
+
+
+class Plant(NamedTuple):
+    """`where` is `module:function` or `module:Class.method`; each text of `swaps` stands there once."""
+
+    name: str
+    where: str
+    swaps: tuple[tuple[str, str], ...]
+    program: Program
+    slots: int = 1
+    held: bool = False
+
+
+PLANTS = (
+    Plant(
+        "no look after linking a child",
+        "core.graph:link",
+        (("            if parent.run is None or not ended(parent):", "            if True:"),),
+        programs.linking,
+    ),
+    Plant(
+        "no look for children after a plain end",
+        "stores.memory:MemoryStore._finish_plain",
+        (("if task.more is not None:", "if False:"),),
+        programs.linking,
+    ),
+    Plant(
+        "no look at the end after registering a waiter",
+        "stores.memory:MemoryStore.await_end",
+        (("if not ended(task):  # the look", "if True:  # the look"),),
+        programs.waiting,
+    ),
+    Plant(
+        "no look after leaving the lock",
+        "stores.memory:_hold_of",
+        (("if unsettled or asks:", "if asks:"),),
+        programs.settling,
+        slots=2,
+    ),
+    Plant(
+        "two settle at once",
+        "stores.memory:MemoryStore.finish",
+        (("self.lock.acquire(False)", "True"), ("self.lock.release()", "pass")),
+        programs.settling,
+        slots=2,
+    ),
+    Plant(
+        "a ring that nobody waits for is forgotten",
+        "bell:Bell.wait",
+        (("gate = self._gate\n", "gate = self._gate = _shut_gate()\n"),),
+        programs.ringing,
+    ),
+    Plant(
+        "a worker takes without the claim",
+        "core.ready:ReadyQueue.take",
+        (("if claims.pop(run, False):", "if claims.pop(run, False) or True:"),),
+        programs.claiming,
+    ),
+    Plant(
+        "a cancel takes without the claim",
+        "core.ready:ReadyQueue.claim",
+        (("if not self.claims.pop(run, False):", "if self.claims.pop(run, False) is None:"),),
+        programs.claiming,
+    ),
+    Plant(
+        "no look after giving the slot back",
+        "pools.drain:DrainHand._drain",
+        (("self.start()", "pass"),),
+        programs.leaving,
+    ),
+    Plant(
+        "the dispatcher sleeps on what it settled itself",
+        "dispatcher:Dispatcher._turn",
+        (("not signs.stirred and ", ""),),
+        programs.handing,
+    ),
+    Plant(
+        "idle waiters are woken outside the lock",
+        "stores.memory:MemoryStore._finish_plain",
+        (("with self._hold:", "if True:"), ("if not registry.live:", "if True:")),
+        programs.idling,
+    ),
+    Plant(
+        "a task may be forgotten before the look for its children",
+        "stores.memory:MemoryStore._finish_plain",
+        (("if task.more is not None:", "machine.retire(task)\n    if task.more is not None:"),),
+        programs.forgetting,
+    ),
+    Plant(
+        "a worker settles for others and tells nobody",
+        "stores.memory:MemoryStore._finish_plain",
+        (("    self.settle()\n        return True\n    return False", "    self.settle()\n    return False"),),
+        programs.rearming,
+        slots=2,
+    ),
+)
+
+
+@contextmanager
+def planted(plant: Plant) -> Iterator[None]:
+    """While inside, the library has the race."""
+    module_name, _, path = plant.where.partition(":")
+    module = importlib.import_module(f"tickless.{module_name}")
+    owner: Any = module
+    *classes, name = path.split(".")
+    for part in classes:
+        owner = getattr(owner, part)
+    whole = getattr(owner, name)
+    text = textwrap.dedent(inspect.getsource(whole))
+    for old, new in plant.swaps:
+        assert text.count(old) == 1, f"{plant.name}: {old!r} stands {text.count(old)} times in {plant.where}, not once"
+        text = text.replace(old, new)
+    _, first_line = inspect.getsourcelines(whole)
+    found: dict[str, Any] = {}
+    # The same file and line numbers: the weaver goes by the file, and the story by the line.
+    exec(compile("\n" * (first_line - 1) + text, module.__file__ or "", "exec"), vars(module), found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, found[name])
+        yield

@@ -1,0 +1,189 @@
+"""Small programs, each around one race. Every one ends with `world.finish()`, which waits for quiet and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.races.world import World
+from tickless import Task, after, every
+
+Program = Callable[[World], None]
+
+
+def linking(world: World) -> None:
+    """A child is linked while its parent ends without the lock. Missed by both: the child waits for ever."""
+    world.scheduler.start()
+    parent = world.task()
+    child = world.task([parent])
+    world.task([child, parent])
+    world.finish()
+
+
+def waiting(world: World) -> None:
+    """A waiter is registered while the task ends. Missed by both: it sleeps for ever."""
+    world.scheduler.start()
+    first = world.task()
+    world.thread(lambda: first.wait())
+    second = world.task()
+    assert second.wait()
+    assert second.state.terminal
+    world.finish()
+
+
+def forgetting(world: World) -> None:
+    """A task is forgotten as soon as it has ended, while a child or a waiter comes: neither is forgotten with it."""
+    world.scheduler.start()
+    for _ in range(2):
+        parent = world.task()
+        world.thread(world.scheduler.tasks)
+        world.thread(parent.wait)
+        world.task([parent])
+        world.scheduler.tasks()
+    world.finish()
+
+
+def idling(world: World) -> None:
+    """The last task ends while another is added, and somebody begins to wait for quiet: not woken before its end."""
+    world.scheduler.start()
+    world.thread(world.scheduler.wait)
+    for _ in range(3):
+        world.task()
+        last = world.task()
+        world.scheduler.wait()
+        state = last.state
+        assert state.terminal, f"wait() returned while {last!r} was {state}"
+    world.finish()
+
+
+def settling(world: World) -> None:
+    """Two parents end on two workers at once, while others hold the lock: their child is released exactly once."""
+    world.scheduler.start()
+    parents = [world.task(fails=world.rng.random() < 0.2) for _ in range(2)]
+    middle = world.task(parents)
+    world.task([middle, *parents], run_if="all_done", priority=1)
+    world.thread(lambda: world.scheduler.tasks())
+    world.thread(lambda: world.cancel(world.rng.choice(parents)) if world.rng.random() < 0.5 else middle.state)
+    world.join()
+    for task in world.tasks[-1:]:
+        assert task.wait()
+    world.finish()
+
+
+def claiming(world: World) -> None:
+    """What is ready is taken and cancelled at once, from several threads: exactly one wins, and lanes are pruned."""
+    tasks = [world.task(priority=world.rng.randrange(2)) for _ in range(4)]
+    world.scheduler.start()
+    for _ in range(2):
+        chosen = world.rng.sample(tasks, 3)
+        world.thread(lambda chosen=chosen: [world.cancel(task) for task in chosen] and None)  # type: ignore[misc]
+    world.finish()
+
+
+def leaving(world: World) -> None:
+    """The last drainer leaves while a run becomes ready. Missed by both: it is ready, and nobody comes."""
+    world.scheduler.start()
+    world.thread(lambda: world.task())
+    world.task()
+    world.task([world.task()])
+    world.finish()
+
+
+def handing(world: World) -> None:
+    """A worker hands its finish to the dispatcher, which holds the lock and is about to sleep."""
+    world.scheduler.start()
+    for _ in range(2):
+        parent = world.task(when=world.soon(150))
+        world.task([parent])
+    parent = world.task()
+    world.task([world.task([parent])]).wait()
+    world.finish()
+
+
+def ringing(world: World) -> None:
+    """An earlier entry comes while the dispatcher looks and goes to sleep: a ring between the two is not lost."""
+    world.scheduler.start()
+    world.task(when=world.soon(2000))
+    world.thread(lambda: world.task(when=world.soon()))
+    world.task(when=world.soon()).wait()
+    world.finish()
+
+
+def closing(world: World) -> None:
+    """The scheduler is closed while runs end, children become ready and others wait."""
+    parent = world.task()
+    world.task([parent])
+    world.task(when=world.soon())
+    world.scheduler.start()
+    world.thread(lambda: parent.wait())
+    if world.rng.random() < 0.5:
+        world.thread(lambda: world.cancel(parent))
+    if world.rng.random() < 0.5:
+        world.thread(world.scheduler.close)
+    world.scheduler.close()
+    world.finish()
+
+
+def recurring(world: World) -> None:
+    """A recurring task is cancelled while it fires, runs and is placed anew."""
+    world.scheduler.start()
+    beat = world.task(when=every(seconds=0.001))
+    world.task(when=world.soon(3000)).wait()
+    world.thread(lambda: world.cancel(beat))
+    world.cancel(beat)
+    beat.wait()
+    world.finish()
+
+
+def rearming(world: World) -> None:
+    """A recurring task is placed anew by whoever holds the lock when its run ends; and the dispatcher hears of it."""
+    world.scheduler.start()
+    beat = world.task(when=every(seconds=0.001), times=3)
+    for number in (1, 2, 2):
+        world.task(when=after(number / 1000))
+    beat.wait()
+    world.finish()
+
+
+def anything(world: World) -> None:
+    """Whatever the seed says: tasks, children, cancels, waits and looks, from three threads."""
+    if world.rng.random() < 0.8:
+        world.scheduler.start()
+    for _ in range(2):
+        world.thread(lambda: _act(world, 4))
+    _act(world, 4)
+    world.scheduler.start()
+    world.finish()
+
+
+def _act(world: World, steps: int) -> None:
+    rng = world.rng
+    for _ in range(steps):
+        tasks: list[Task[object]] = list(world.tasks)
+        match rng.randrange(7):
+            case 0 | 1:
+                world.task(priority=rng.randrange(2), fails=rng.random() < 0.2)
+            case 2 | 3:
+                world.task(rng.sample(tasks, min(len(tasks), rng.randrange(3))))
+            case 4:
+                world.task(when=world.soon())
+            case 5 if tasks:
+                world.cancel(rng.choice(tasks))
+            case 6 if tasks and world.scheduler.phase == "running":
+                rng.choice(tasks).wait()
+
+
+PROGRAMS: tuple[Program, ...] = (
+    linking,
+    waiting,
+    forgetting,
+    idling,
+    settling,
+    claiming,
+    leaving,
+    handing,
+    ringing,
+    closing,
+    recurring,
+    rearming,
+    anything,
+)

@@ -1,0 +1,28 @@
+"""The weaver finds the races that it is there for: each one planted, each one found, and gone without the plant."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.races.loom import first_fault
+from tests.races.planted import PLANTS, Plant, planted
+
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] == (3, 12), reason="CPython 3.12.1 crashes in some of these, and in none without a plant"
+)
+
+WITHIN = 1500
+"""Seeds until a planted race must be found. All have been found within 300."""
+
+
+@pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.name.replace(" ", "-")) for plant in PLANTS])
+def test_a_planted_race_is_found(plant: Plant) -> None:
+    """A weaver that finds nothing says nothing: what it is to find must be findable."""
+    program, slots, held = plant.program, plant.slots, plant.held
+    with planted(plant):
+        fault = first_fault(program, range(WITHIN), slots=slots, held=held)
+    assert fault is not None, f"{plant.name}: not found within {WITHIN} seeds"
+    found = int(fault.removeprefix("seed ").partition(":")[0])
+    assert first_fault(program, range(found, found + 1), slots=slots, held=held) is None
