@@ -45,6 +45,8 @@ def list_zones() -> None:
     """Schedule the rest: one task a zone, the report over all of them, and a heartbeat that ends with the report."""
     start = first_second()
     zones = sorted(zoneinfo.available_timezones() - {"localtime"})  # no zone of its own: this machine's setting
+    if not zones:
+        raise LookupError("this machine has no time-zone database; get one with: pip install tzdata")
     print(f"{len(zones)} time zones on this machine\n")
 
     finders = scheduler.schedule_many(
@@ -112,7 +114,9 @@ def write_report(start: int, *found: list[Change]) -> None:
     lines = list(table(groups))
     restless = sum(1 for of_zone in found if of_zone)
     print(f"\nThe world's clocks from {utc(start):%d %B %Y} to {utc(start + YEAR_S):%d %B %Y}")
-    print(f"Of {len(found)} names, old ones and aliases included, {restless} change their offset; the others keep it.\n")
+    print(
+        f"Of {len(found)} names, old ones and aliases included, {restless} change their offset; the others keep it.\n"
+    )
     print("\n".join(lines[: 2 + ROWS]))
     if len(groups) > ROWS:
         print(f"... and {len(groups) - ROWS} more")
