@@ -7,6 +7,7 @@ import itertools
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -139,7 +140,12 @@ def test_a_chain_of_ten_thousand_that_loses_its_head_is_decided_without_recursio
     last = head
     for _ in range(10_000):
         last = world.scheduler.schedule(world.note("never"), after_tasks=[last])
-    {"fail": lambda: world.clock.advance(1), "cancel": head.cancel, "close": world.scheduler.close}[end]()
+    ends: dict[str, Callable[[], object]] = {
+        "fail": lambda: world.clock.advance(1),
+        "cancel": head.cancel,
+        "close": world.scheduler.close,
+    }
+    ends[end]()
     assert world.story == []
     state = State.CANCELLED if end == "close" else State.SKIPPED
     assert {info.state for info in world.scheduler.tasks()[1:]} == {state}
@@ -149,7 +155,7 @@ def test_a_chain_of_ten_thousand_that_loses_its_head_is_decided_without_recursio
 def test_a_chain_of_ten_thousand_is_freed_without_recursion() -> None:
     """A chain of objects that hold one another is freed recursively: that overflows the C stack."""
     world = World(start=False)
-    last = world.scheduler.schedule(list)
+    last: Task[list[Any]] = world.scheduler.schedule(list)
     for _ in range(10_000):
         last = world.scheduler.schedule(list, args=(last.output,))
     del last

@@ -24,10 +24,12 @@ def nothing() -> None: ...
 def counted(pool: Any = None, **options: Any) -> Iterator[tuple[Scheduler, CountingClock]]:
     """A started scheduler with a dispatcher of its own, asleep, on a clock that the test moves."""
     clock = CountingClock(**options)
-    with ThreadPoolExecutor(2) as threads:
-        with Scheduler(threads if pool is None else pool, clock=clock, observers=[]) as scheduler:
-            clock.await_waits(1)
-            yield scheduler, clock
+    with (
+        ThreadPoolExecutor(2) as threads,
+        Scheduler(threads if pool is None else pool, clock=clock, observers=[]) as scheduler,
+    ):
+        clock.await_waits(1)
+        yield scheduler, clock
 
 
 def all_end(*tasks: Task[Any]) -> bool:
@@ -129,8 +131,8 @@ def test_a_drained_pool_that_frees_a_slot_wakes_nobody() -> None:
     """A worker that has finished takes the next run itself."""
     with counted() as (scheduler, clock):
         gate = threading.Event()
-        tasks = [scheduler.schedule(gate.wait, args=(PATIENCE_S,)) for _ in range(2)]
-        tasks += [scheduler.schedule(nothing) for _ in range(500)]  # type: ignore[misc]
+        tasks: list[Task[Any]] = [scheduler.schedule(gate.wait, args=(PATIENCE_S,)) for _ in range(2)]
+        tasks += [scheduler.schedule(nothing) for _ in range(500)]
         gate.set()
         assert all_end(*tasks)
         assert clock.waits == [None]
@@ -235,8 +237,12 @@ def test_of_what_is_ready_the_higher_priority_runs_first_then_what_became_ready_
 def test_a_task_for_now_does_not_overtake_one_that_is_due_and_still_in_the_heap() -> None:
     world = World()
     world.scheduler.schedule(world.note("old"), after(1))
-    world.clock.suspend(0)
-    world.scheduler.schedule(lambda: (world.clock.advance(2), world.scheduler.schedule(world.note("new"))))
+
+    def body() -> None:
+        world.clock.advance(2)
+        world.scheduler.schedule(world.note("new"))
+
+    world.scheduler.schedule(body)
     world.clock.advance(0)
     assert world.story == ["old", "new"]
 

@@ -475,9 +475,9 @@ def test_after_tasks_may_be_any_iterable_and_names_each_parent_once() -> None:
     child = world.scheduler.schedule(work, after_tasks=(p for p in (parent, "p", parent)), args=(parent.output,))
     assert child.parents == ("p",)
     assert parent.children == (child.id,)
-    assert child.state is State.PENDING
+    assert world.scheduler.get(child).state is State.PENDING
     world.clock.advance(1)
-    assert child.state is State.SUCCEEDED
+    assert world.scheduler.get(child).state is State.SUCCEEDED
 
 
 def test_the_farthest_times_are_taken() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -60,8 +61,9 @@ def test_an_output_of_a_parent_that_has_ended_is_filled_in_too() -> None:
 def test_an_output_may_be_none_or_a_container() -> None:
     """What is inside of a value is not looked at."""
     world = World()
-    for value in (None, [], {}, [1], (), "x"):
-        one = world.scheduler.schedule(lambda value=value: value)  # type: ignore[misc]
+    values: list[Any] = [None, [], {}, [1], (), "x"]
+    for value in values:
+        one = world.scheduler.schedule(lambda value=value: value)
         assert world.scheduler.schedule(lambda x: (x,), args=(one.output,)).result() == (value,)
 
 
@@ -81,9 +83,8 @@ def test_an_output_needs_a_parent_that_succeeds(run_if: str) -> None:
 def test_or_else_gives_the_default_where_the_parent_has_not_succeeded(end: str) -> None:
     world = World()
     broken = world.scheduler.schedule(fail, after(1))
-    one = world.scheduler.schedule(
-        fail if end == "fails" else lambda: 1, after(1), after_tasks=[broken] if end == "is skipped" else []
-    )
+    work = cast(Callable[[], Any], fail if end == "fails" else lambda: 1)
+    one = world.scheduler.schedule(work, after(1), after_tasks=[broken] if end == "is skipped" else [])
     child = world.scheduler.schedule(
         lambda *args: args, args=(one.output.or_else(7), [one.output.or_else(None)]), run_if="all_done"
     )
@@ -97,7 +98,7 @@ def test_or_else_with_all_succeeded_is_just_the_output() -> None:
     world = World()
     one = world.scheduler.schedule(lambda: 1)
     assert world.scheduler.schedule(lambda x: x, args=(one.output.or_else(7),)).result() == 1
-    broken = world.scheduler.schedule(fail)
+    broken = world.scheduler.schedule(lambda: 1 // 0)
     skipped = world.scheduler.schedule(lambda x: x, args=(broken.output.or_else(7),))
     assert skipped.reason is Reason.PARENT_FAILED
 

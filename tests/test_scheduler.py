@@ -120,12 +120,11 @@ def test_schedule_is_safe_from_many_threads_and_from_tasks() -> None:
             counts.append(n)
             scheduler.schedule(counts.append, args=(-n,))
 
-        threads = [
-            threading.Thread(
-                target=lambda low=low: [scheduler.schedule(outer, args=(n,)) for n in range(low, low + 200)]
-            )  # type: ignore[misc]
-            for low in range(1, 1_000, 200)
-        ]
+        def add(low: int) -> None:
+            for n in range(low, low + 200):
+                scheduler.schedule(outer, args=(n,))
+
+        threads = [threading.Thread(target=add, args=(low,)) for low in range(1, 1_000, 200)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -414,7 +413,7 @@ def test_an_observer_may_be_added_before_the_start_and_not_later() -> None:
 def test_keep_finished_tasks_stay_listed_and_the_rest_are_forgotten() -> None:
     """Handles keep theirs, and the id is free."""
     world = World(keep_finished=5)
-    tasks = [world.scheduler.schedule(lambda n=n: n, id=f"t{n}") for n in range(1_000)]  # type: ignore[misc]
+    tasks = [world.scheduler.schedule(lambda n=n: n, id=f"t{n}") for n in range(1_000)]
     assert [info.id for info in world.scheduler.tasks()] == [f"t{n}" for n in range(995, 1_000)]
     with pytest.raises(UnknownTask):
         world.scheduler.get("t0")

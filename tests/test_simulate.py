@@ -114,7 +114,7 @@ def test_bodies_take_no_time_or_what_durations_says_by_id_or_by_name() -> None:
         scheduler.schedule(nothing, id="drawn")
         scheduler.schedule(nothing, id="at once")
 
-    durations = {"by id": 2, "by name": timedelta(seconds=3), "drawn": lambda rng: 5.0}
+    durations: dict[str, Any] = {"by id": 2, "by name": timedelta(seconds=3), "drawn": lambda rng: 5.0}
     trace = simulate(program, durations=durations)
     spans = {}
     for info in trace.tasks:
@@ -249,7 +249,7 @@ def test_an_until_that_is_no_time_is_refused(wrong: Any) -> None:
 
 
 def test_a_naive_start_is_refused() -> None:
-    with pytest.raises(RuleError, match="start=.*naive"):
+    with pytest.raises(RuleError, match=r"start=.*naive"):
         simulate(busy, start=datetime(2030, 1, 1))  # noqa: DTZ001  # being naive is what it is for
 
 

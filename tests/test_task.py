@@ -55,7 +55,7 @@ def test_result_raises_the_tasks_own_exception_each_time_it_is_asked() -> None:
         with pytest.raises(KeyError) as caught:
             task.result()
         assert caught.value is error
-    assert any(entry.name == "body" for entry in caught.traceback)
+        assert any(entry.name == "body" for entry in caught.traceback)
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("odd")])
@@ -144,7 +144,7 @@ def test_result_in_a_handle_that_was_made_after_the_end_is_gone() -> None:
     """The output lives with the handles that were there. `get` and ids give snapshots, which hold no output."""
     world = World()
     world.scheduler.schedule(lambda: 5, id="x")
-    late: Task[int] = world.scheduler.schedule(nothing, id="x", exists="keep")  # type: ignore[assignment]
+    late = world.scheduler.schedule(nothing, id="x", exists="keep")
     assert late.state is State.SUCCEEDED
     with pytest.raises(OutputGone, match="keep what schedule"):
         late.result()

@@ -11,7 +11,7 @@ from typing import NewType, Protocol, runtime_checkable
 from tickless.errors import RuleError, shown
 
 Instant = NewType("Instant", int)
-"""Microseconds since 1970-01-01T00:00Z."""
+Instant.__doc__ = "Microseconds since 1970-01-01T00:00Z, as an int."
 
 SECOND_US = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -86,6 +86,8 @@ def simulate(
     scheduler.start()
     while True:
         wake = clock.turn()
+        if pool.broken is not None:
+            raise pool.broken
         instant = min((t for t in (wake, pool.next_end()) if t is not None), default=None)
         if instant is None or (end is not None and instant > end):
             break
@@ -166,6 +168,8 @@ class _VirtualPool:
         self._limit = limit
         self._going: list[tuple[Instant, float, int, RunRecord, Outcome]] = []
         self._starting = False
+        self.broken: Exception | None = None
+        """A duration that is none, or too many runs."""
         self._store: Store
         self._worker: Worker
 
@@ -188,6 +192,9 @@ class _VirtualPool:
         try:
             with self._worker.context() as set_run:
                 self._start_all(self._store, self._clock.now(), set_run)
+        except Exception as error:
+            self.broken = error  # the turn contains it, as it does in life, and `simulate` raises it
+            raise
         finally:
             self._starting = False
 

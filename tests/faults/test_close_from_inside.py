@@ -109,7 +109,7 @@ def test_a_task_that_closes_waits_for_another_that_runs() -> None:
     def body() -> State:
         closing.set()
         scheduler.close()
-        return other.state
+        return scheduler.get(other).state
 
     with running_until_let_go(scheduler) as (other, gate):
         task = scheduler.schedule(body)

@@ -42,7 +42,8 @@ BODIES = {
     "threading.Thread(target=scheduler.wait).start()",
     "self-rescheduling": "scheduler.start()\ndef again():\n    try: scheduler.schedule(again)\n"
     "    except SchedulerClosed: pass\nagain()",
-    "closed in atexit": "import atexit; atexit.register(scheduler.close)\nscheduler.start(); scheduler.schedule(int, every(hours=1))",
+    "closed in atexit": "import atexit; atexit.register(scheduler.close)\nscheduler.start()\n"
+    "scheduler.schedule(int, every(hours=1))",
     "a cycle of garbage": "scheduler.start(); scheduler.schedule(lambda: scheduler, after(3600)); scheduler = None",
     "an output held": "scheduler.start(); a = scheduler.schedule(list); b = scheduler.schedule(len, args=(a.output,))",
 }

@@ -190,7 +190,8 @@ def test_a_task_may_fork() -> None:
         + """
 with Scheduler() as scheduler:
     other = scheduler.schedule(print, after(3600), id="x")
-    print("status", scheduler.schedule(in_child, args=(lambda: print("silent:", refusals(scheduler, other)),)).result(30))
+    body = lambda: print("silent:", refusals(scheduler, other))
+    print("status", scheduler.schedule(in_child, args=(body,)).result(30))
 """
     )
     assert lines == ["silent: []", "status 0"]

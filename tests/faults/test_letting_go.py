@@ -104,7 +104,12 @@ def test_the_finalizer_of_an_argument_may_call_the_scheduler_back(how: str) -> N
 
     task = world.scheduler.schedule(print, after(5), args=(CallsBack(),))
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (ENDINGS[how](world, task), done.set()), daemon=True)
+
+    def end() -> None:
+        ENDINGS[how](world, task)
+        done.set()
+
+    thread = threading.Thread(target=end, daemon=True)
     thread.start()
     assert done.wait(2), "it hangs in the __del__ of an argument"
     assert world.story == [1]

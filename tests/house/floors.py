@@ -27,11 +27,14 @@ FLOORS: dict[str, int] = {
     "tickless.bell": 3,
     "tickless.dispatcher": 3,
     "tickless.worker": 3,
-    "tickless.simulate": 3,
+    "tickless.output": 3,
+    "tickless.lifetime": 3,
     "tickless.explain": 3,
     # doors
     "tickless.scheduler": 4,
     "tickless.task": 4,
+    "tickless.drafts": 4,
+    "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
     "tickless.decorators": 4,
     "tickless.testing": 4,

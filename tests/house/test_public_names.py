@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
+from typing import NewType
 
 import tickless
 from tests.house.sources import ROOT, Source, library
@@ -31,6 +32,8 @@ def _own_docstring(thing: object) -> str:
         return "" if generated else str(text)
     if isinstance(thing, ModuleType) or inspect.isroutine(thing) or isinstance(thing, property):
         return inspect.getdoc(thing) or ""
+    if isinstance(thing, NewType):
+        return str(vars(thing).get("__doc__") or "")
     return ""
 
 

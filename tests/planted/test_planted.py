@@ -42,7 +42,7 @@ PLANTED: list[tuple[Mutant, Property]] = [
     (Mutant("off by one: a fire at the very finish is missed", policies, "finished - 1", "finished"), all_small_worlds),
     (Mutant("off by one: the fire after the next", policies, "= due + rule.", "= due + 2 * rule."), any_verbs),
     (Mutant("no lost-wakeup guard", machine, "self.signs.earlier = self", "self"), any_verbs),
-    (Mutant("nobody is told of a ready run", machine, "self.signs.stirred = True", "pass"), any_verbs),
+    (Mutant("nobody is told of a ready run", machine, "self.signs.stirred = True", "_ = True"), any_verbs),
     (Mutant("descendants forgotten at doom", machine, "todo.append(child)", "self.retire(child)"), all_small_worlds),
     (Mutant("counter decremented twice", machine, "links.waiting -= 1", "links.waiting -= 2"), all_small_worlds),
     (
@@ -77,8 +77,8 @@ PLANTED: list[tuple[Mutant, Property]] = [
         Mutant(
             "a lock is held while a rule is asked",
             memory,
-            "plan = question()",
-            LOCKED.format("self", "plan = question()"),
+            "plan = asked.question()",
+            LOCKED.format("self", "plan = asked.question()"),
         ),
         no_lock_is_held_in_foreign_code,
     ),

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.clocks import CountingClock
 from tests.faults.world import PATIENCE_S, our_threads
-from tickless import Pool, Scheduler, State
+from tickless import Pool, Scheduler, State, Task
 
 
 class Counting(ThreadPoolExecutor):
@@ -120,12 +120,12 @@ def test_a_run_that_becomes_ready_as_the_last_drainer_leaves_is_not_forgotten() 
     """Each task is scheduled when the one before has just ended: again and again the worker is on its way out."""
     with ThreadPoolExecutor(1) as pool, Scheduler(pool, observers=[]) as scheduler:
         for n in range(2_000):
-            assert scheduler.schedule(lambda n=n: n).result(PATIENCE_S) == n  # type: ignore[misc]
+            assert scheduler.schedule(lambda n=n: n).result(PATIENCE_S) == n
 
 
 def test_two_schedulers_share_a_pool_of_one_thread() -> None:
     with ThreadPoolExecutor(1) as pool, Scheduler(pool, observers=[]) as one, Scheduler(pool, observers=[]) as two:
-        tasks = [scheduler.schedule(lambda n=n: n) for n in range(1_000) for scheduler in (one, two)]  # type: ignore[misc]
+        tasks = [scheduler.schedule(lambda n=n: n) for n in range(1_000) for scheduler in (one, two)]
         assert one.wait(PATIENCE_S)
         assert two.wait(PATIENCE_S)
         assert [task.result() for task in tasks] == [n for n in range(1_000) for _ in (one, two)]
@@ -143,11 +143,9 @@ def test_a_child_runs_on_the_worker_that_finished_its_parent() -> None:
     threads: set[str] = set()
     with Scheduler(slots=4, observers=[]) as scheduler:
         gate = threading.Event()
-        last = scheduler.schedule(gate.wait, args=(PATIENCE_S,))
+        last: Task[Any] = scheduler.schedule(gate.wait, args=(PATIENCE_S,))
         for _ in range(200):
-            last = scheduler.schedule(  # type: ignore[assignment]
-                lambda: threads.add(threading.current_thread().name), after_tasks=[last]
-            )
+            last = scheduler.schedule(lambda: threads.add(threading.current_thread().name), after_tasks=[last])
         gate.set()
         assert last.wait(PATIENCE_S)
     assert len(threads) == 1

@@ -7,7 +7,6 @@ shares no code with the machine: not its decisions, not its rules' arithmetic, n
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -357,12 +356,12 @@ class Oracle:
         return True
 
 
-def ancestors(shadow: Shadow) -> Iterator[Shadow]:
-    """All that it waits for, and what those wait for."""
-    todo, seen = list(shadow.parents), set[Shadow]()
+def waited_for(shadow: Shadow) -> set[Shadow]:
+    """Its parents, and all that those which have not ended wait for."""
+    todo, found = list(shadow.parents), set[Shadow]()
     while todo:
         parent = todo.pop()
-        if parent not in seen:
-            seen.add(parent)
-            todo.extend(parent.parents)
-            yield parent
+        if parent not in found:
+            found.add(parent)
+            todo.extend(parent.parents if parent.place != "ended" else [])
+    return found

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from tests.properties.oracle import Shadow
+from tests.properties.oracle import Shadow, waited_for
 from tests.properties.whens import Kind, S, When
 from tests.properties.world import OUTCOMES, World
 from tests.strategies import NOW
@@ -100,7 +100,13 @@ class StoreMachine(RuleBasedStateMachine):
     )
     def schedule_by_id(self, id: str, when: When, numbers: list[int], exists: Exists) -> None:
         parents = [parent for parent in self.parents(numbers) if parent.id != id]
-        self.world.add(Shadow(self.counted_from_now(when), id, 0, parents), exists=exists)
+        new = Shadow(self.counted_from_now(when), id, 0, parents)
+        there = self.world.oracle.named.get(id)
+        if exists == "keep" or there is None or there not in waited_for(new):
+            self.world.add(new, exists=exists)
+        elif there.place in ("timeline", "waiting") and not there.history:
+            # It would take the place of one that its own parents wait for, and the message would call that a cycle.
+            self.world.refused(DependencyError, [self.world.record_of(new)], exists)
 
     @precondition(lambda self: not self.closed and any(s.place in ("ready", "running") for s in self.named()))
     @rule(number=picks, when=whens())

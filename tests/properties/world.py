@@ -326,6 +326,7 @@ class World:
         earlier = head is not None and head < self.told
         assert not earlier or signs.earlier, f"the dispatcher sleeps until {self.told}, and {head} comes earlier"
         assert not signs.earlier or earlier or self.told == AWAKE, "P7: the bell is rung for nothing"
+        assert not signs.earlier or signs.stirred, "callers look at `stirred` first, and would not ring"
         assert ready <= self._ready_before or signs.stirred, "a run became ready, and nobody is told"
         if signs.earlier:
             self.told = AWAKE  # it is rung, so it looks

@@ -52,7 +52,7 @@ PLANTS = (
     Plant(
         "no look after leaving the lock",
         "stores.memory:_hold_of",
-        (("if unsettled or asks:", "if asks:"),),
+        (("if unsettled or ", "if "),),
         programs.settling,
         slots=2,
     ),

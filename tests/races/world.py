@@ -107,7 +107,7 @@ class World:
         self.rng = rng
         self.slots = slots
         self.pool = pool.executor if isinstance(pool, Pool) else pool
-        self.scheduler = Scheduler(pool, clock=clock, observers=[], keep_finished=rng.choice((0, 2, 1000)))
+        self.scheduler = Scheduler(pool, clock=clock, observers=[], keep_finished=rng.choice((0, 0, 2, 1000)))
         self.tasks: list[Task[Any]] = []
         self.parents: dict[str, Sequence[Task[Any]]] = {}
         self.ran: dict[str, int] = {}
@@ -195,7 +195,7 @@ class World:
             "live": list(machine.registry.live),
             "ready": list(machine.ready.claims),
             "waiting": set(machine.waiting),
-            "asking": set(machine.asking),
+            "asking": set(machine.questions),
             "unsettled": list(store.unsettled),
             "idle waiters": list(machine.idle_waiters),
             "living entries": machine.timeline.live,

@@ -82,7 +82,7 @@ def check_replacement(old: TaskRecord, new: TaskRecord) -> None:
     """
     if ended(old) or old.run is not None:
         return
-    came_from: dict[TaskRecord, TaskRecord] = {parent: new for parent in _parents(new)}
+    came_from: dict[TaskRecord, TaskRecord] = dict.fromkeys(_parents(new), new)
     todo = list(came_from)
     for task in todo:
         if task is old:

@@ -34,7 +34,7 @@ def check(subject: Machine | Holder) -> None:
     else:
         machine = subject.machine
         _require(not subject.unsettled, f"{len(subject.unsettled)} ends were handed over, and nobody settles them")
-    _require(not machine.asks, "a custom rule is to be asked, and nobody asks it")
+    _require(not machine.questions.queue, "a custom rule is to be asked, and nobody asks it")
     for task in machine.registry.live.values():
         _check_live(machine, task)
     for task in machine.registry.finished:
@@ -79,7 +79,7 @@ def _places(machine: Machine, task: TaskRecord) -> list[str]:
     where = {
         "timeline": task.entry is not None,
         "wait set": task in machine.waiting,
-        "asking": task in machine.asking,
+        "asking": task in machine.questions,
         "ready queue": run is not None and run in machine.ready.claims,
         "running": run is not None and run.state is State.RUNNING,
     }
@@ -156,7 +156,7 @@ def _check_links(machine: Machine) -> None:
     for task in machine.waiting:
         _require(task.seq in machine.registry.live, "P1: it waits, and is not live", task)
         _require(counted[task] > 0, "P4: it waits for the dead", task)
-    for task in machine.asking:
+    for task in machine.questions:
         _require(task.seq in machine.registry.live, "P1: its rule is asked, and it is not live", task)
 
 

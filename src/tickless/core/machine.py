@@ -1,7 +1,7 @@
 """The machine in memory: what every verb does to timeline, wait set, ready queue and records. Pure.
 
 Time is an argument. It knows no lock: `stores/memory.py` calls it under one. A task that is scheduled and not running
-is in exactly one place (P1): in the timeline by its entry, in `waiting`, in `ready`, or in `asking`, which counts as
+is in exactly one place (P1): in the timeline by its entry, in `waiting`, in `ready`, or in `questions`, which counts as
 timeline.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from tickless import policies
 from tickless.core import graph, update
+from tickless.core.questions import Asked, Question, Questions, Then
 from tickless.core.ready import ReadyQueue
 from tickless.core.record import (
     SEQ_BITS,
@@ -34,7 +35,7 @@ from tickless.errors import RuleError
 from tickless.instants import Instant
 from tickless.policies import Plan, Skipped, Verdict
 from tickless.records import EventKind, Outcome
-from tickless.rules import Rule, checked_next, is_ours
+from tickless.rules import Rule, is_ours
 from tickless.states import TERMINAL, Cancelled, Reason, State
 
 FOREVER = Instant(1 << 100)
@@ -42,8 +43,6 @@ AWAKE = Instant(-FOREVER)
 KINDS = {state: EventKind(state.value) for state in TERMINAL}
 
 Post = Callable[..., None]
-Question = Callable[[], Plan]
-Then = Callable[[TaskRecord, Plan, Instant], None]
 
 
 class Machine:
@@ -56,10 +55,8 @@ class Machine:
         self.keep_runs = keep_runs
         self.waiting: set[TaskRecord] = set()
         """The wait set: tasks with unfinished parents."""
-        self.asking: dict[TaskRecord, Question] = {}
-        """Tasks whose custom rule is asked, outside the lock, when they fire next; and which question counts."""
-        self.asks: deque[tuple[TaskRecord, Question, Then, Instant]] = deque()
-        """The questions themselves."""
+        self.questions = Questions()
+        """Tasks whose custom rule is asked, outside the lock, when they fire next."""
         self.trash: deque[object] = deque()
         """What ended tasks let go of. Dropped once the lock is free, since a finalizer is foreign code."""
         self.idle_waiters: list[Waiter] = []
@@ -210,29 +207,13 @@ class Machine:
         else:
             task.due = due  # it has no entry now, and a rule that raises ends this very fire
             reading = wall if task.wall else now
-            self._consult(task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
+            self.consult(task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
 
     def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         if plan.skipped is not None:
             self._note_skipped(task, plan.skipped, now)
         assert plan.due is not None
         self._make_ready(task, plan.due, now)
-
-    def on_step(self, offset: int, wall: Instant) -> None:
-        """The wall clock was set: re-place what it drives. Set back by hours, recurring tasks plan anew from there."""
-        back = self.offset - offset
-        self.offset = offset
-        now = Instant(wall - offset)
-        for task in list(self.registry.live.values()):
-            if task.wall and task.entry is not None:
-                self.unplace(task)
-                if task.rule is not None and back >= policies.REPEAT_US:
-                    self._plan_from(task, task.rule, wall, now)
-                elif task.due is not None:
-                    self.place(task, task.due, now)
-
-    def _plan_from(self, task: TaskRecord, rule: Rule, wall: Instant, now: Instant) -> None:
-        self._consult(task, rule, lambda: Plan(checked_next(rule, wall)), self._on_planned, now)
 
     def conclude(self, run: RunRecord, task: TaskRecord, outcome: Outcome) -> None:
         """Store how a run ended: the value first, since the state tells readers that it is there."""
@@ -295,11 +276,11 @@ class Machine:
         task.due = None  # while it is asked it has no next fire
 
         def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
-            self._on_planned(task, plan, now, value)
+            self.on_planned(task, plan, now, value)
 
-        self._consult(task, rule, lambda: policies.after_run(rule, due, finished), planned, now)
+        self.consult(task, rule, lambda: policies.after_run(rule, due, finished), planned, now)
 
-    def _on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
+    def on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
         """A recurring task knows its next fire: place it; without one it has ended as its last run did."""
         if plan.skipped is not None:
             self._note_skipped(task, plan.skipped, now)
@@ -316,11 +297,10 @@ class Machine:
             task.cell._value = value
         self._end(task, now)
 
-    def _consult(self, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
+    def consult(self, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
         """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign."""
         if not is_ours(rule):
-            self.asking[task] = question
-            self.asks.append((task, question, then, now))
+            self.questions.put(task, question, then, now)
             return
         try:
             plan = question()
@@ -329,17 +309,16 @@ class Machine:
         else:
             then(task, plan, now)
 
-    def answered(
-        self, task: TaskRecord, question: Question, plan: Plan | BaseException, then: Then, now: Instant
-    ) -> None:
+    def answered(self, asked: Asked, plan: Plan | BaseException) -> None:
         """A custom rule has answered, or raised. Too late if the task was cancelled, or has another question now."""
-        if self.asking.get(task) is not question:
+        task = asked.task
+        if not self.questions.settle(asked):
             return
-        del self.asking[task]
+        self.trash.append((task.work, task.args, task.kwargs, task.cell))  # should this answer end it
         if isinstance(plan, BaseException):
-            self.broken_rule(task, plan, now)
+            self.broken_rule(task, plan, asked.at)
         else:
-            then(task, plan, now)
+            asked.then(task, plan, asked.at)
 
     def broken_rule(self, task: TaskRecord, error: BaseException, now: Instant) -> None:
         """The rule raised or lied. Its own task ends, visibly; the others go on."""
@@ -347,10 +326,14 @@ class Machine:
         self._end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
 
     def _end(self, task: TaskRecord, now: Instant) -> None:
-        """The task is terminal: its children are released or doomed, theirs too, by work list, never by recursion."""
+        """The task is terminal: its children are released or doomed, theirs too, by work list, never by recursion.
+
+        What the task itself held is the caller's to keep until the lock is free.
+        """
         todo = [task]
         for parent in todo:
-            self.trash.append((parent.work, parent.args, parent.kwargs, parent.cell))
+            if parent is not task:
+                self.trash.append((parent.work, parent.args, parent.kwargs, parent.cell))
             self.retire(parent)
             more = parent.more
             if more is None:
@@ -392,14 +375,14 @@ class Machine:
 
     def _bind(self, child: TaskRecord, rule: Rule, now: Instant) -> None:
         reading = Instant(now + self.offset) if child.wall else now
-        self._consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
+        self.consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
 
     def _on_bound(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         """A child's rule was bound, its parents having let go."""
         assert task.more is not None
         if task.more.recurring:
             task.rule = plan.rule
-        self._on_planned(task, Plan(plan.due), now)
+        self.on_planned(task, Plan(plan.due), now)
 
     def _unrun(self, task: TaskRecord, state: State, reason: Reason, now: Instant, error: str | None = None) -> None:
         """End the task's plan without a run of its own: one record says so."""
@@ -408,7 +391,7 @@ class Machine:
             self.unplace(task)
         else:
             self.waiting.discard(task)
-            self.asking.pop(task, None)
+            self.questions.drop(task)
         run.finished = now
         run.error = error
         run.reason = reason
@@ -431,6 +414,7 @@ class Machine:
     ) -> None:
         if task.cell is not None and value is not None:
             task.cell._value = value
+        self.trash.append((task.work, task.args, task.kwargs, task.cell))
         self._unrun(task, state, reason, now, error)
         self._end(task, now)
 
@@ -458,18 +442,11 @@ class Machine:
             task.entry = None
             self.timeline.orphan(self.registry.live)
 
-    def empty_trash(self) -> None:
-        """Drop what ended tasks held. Without the lock: what goes with its last holder may call us back."""
-        while self.trash:
-            try:
-                self.trash.popleft()
-            except IndexError:  # another thread took it
-                return
-
     def cancel(self, task: TaskRecord, now: Instant, reason: Reason, *, ask: bool = True) -> Cancelled:
         """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end."""
         run = task.run
         if run is not None and self.ready.claim(run):
+            self.trash.append((task.work, task.args, task.kwargs, task.cell))
             run.finished = now
             self.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
             self._remember(task, run)

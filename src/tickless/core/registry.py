@@ -83,7 +83,8 @@ class Registry:
         if not ended(parent):
             raise DependencyError(
                 f"after_tasks of {task.id or task.label!r}: {parent.id or parent.label!r} is recurring, and which of "
-                "its runs would count is not said; repeat the whole chain as a Flow, or schedule the child from inside it"
+                "its runs would count is not said; repeat the whole chain as a Flow, or schedule the child from "
+                "inside it"
             )
 
     @property

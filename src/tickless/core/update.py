@@ -67,7 +67,7 @@ def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | No
     if there.rule is not None and new.rule is not None and policies.same_rule(there.rule, new.rule):
         return None
     there.rule, there.wall = new.rule, new.wall
-    machine.asking.pop(there, None)
+    machine.questions.drop(there)
     machine.unplace(there)
     if new.rule is None:
         there.run = None  # its runs are history: it has one more to come, and has not ended with the last one

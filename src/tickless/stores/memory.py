@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from threading import Event, Lock
 from typing import Never
 
-from tickless.core import update
+from tickless.core import steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
 from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, move
 from tickless.errors import SchedulerClosed, TaskRejected
@@ -41,7 +41,7 @@ def _hold_of(store: MemoryStore) -> AbstractContextManager[object]:
     A class of its own for each store, so that going in is one call of C.
     """
     lock, unsettled = store.lock, store.unsettled
-    asks, trash = store.machine.asks, store.machine.trash
+    asks, trash = store.machine.questions.queue, store.machine.trash
 
     class Hold:
         __slots__ = ()
@@ -116,7 +116,7 @@ class MemoryStore:
             machine.wake_at = AWAKE
             offset = wall - now
             if abs(offset - machine.offset) > STEP_US:
-                machine.on_step(offset, wall)
+                steps.on_step(machine, offset, wall)
             return machine.surface(now, wall, limit)
 
     def next_wake(self) -> Instant | None:
@@ -153,12 +153,15 @@ class MemoryStore:
         if task.rule is None and task.more is None and not self._always_hold:
             return self._finish_plain(run, task, outcome)
         if self.lock.acquire(False):
+            held = (task.work, task.args, task.kwargs, task.cell)  # so that none of it goes before the lock is free
+            machine = self.machine
             try:
                 self._settle_handed()
-                self.machine.settle(run, outcome)
+                machine.settle(run, outcome)
             finally:
                 self.lock.release()
-            if self.unsettled or self.machine.asks or self.machine.trash:
+            del held
+            if self.unsettled or machine.questions.queue or machine.trash:
                 self.settle()
         else:
             self.unsettled.append((run, outcome))
@@ -186,7 +189,10 @@ class MemoryStore:
 
     def _settle_handed(self) -> None:
         while self.unsettled:
-            self.machine.settle(*self.unsettled.popleft())
+            run, outcome = self.unsettled.popleft()
+            task = run.task
+            self.machine.trash.append((task.work, task.args, task.kwargs, task.cell))
+            self.machine.settle(run, outcome)
 
     def reject(self, error: str, now: Instant) -> bool:
         with self._hold:
@@ -200,34 +206,44 @@ class MemoryStore:
     def settle(self) -> None:
         """Settle what was handed over, if the lock is free; if not, its holder does, since it looks on its way out."""
         unsettled, machine = self.unsettled, self.machine
-        while unsettled or machine.registry.overfull or machine.asks or machine.trash:
-            machine.empty_trash()
-            if self.lock.acquire(False):
-                try:
-                    self._settle_handed()
-                    machine.registry.trim()
-                finally:
-                    self.lock.release()
-            elif not (machine.asks or machine.trash):
-                return
-            if machine.asks:
+        while unsettled or machine.registry.overfull or machine.questions.queue or machine.trash:
+            self._empty_trash()
+            if unsettled or machine.registry.overfull:
+                if self.lock.acquire(False):
+                    try:
+                        self._settle_handed()
+                        machine.registry.trim()
+                    finally:
+                        self.lock.release()
+                elif not machine.questions.queue:
+                    return
+            if machine.questions.queue:
                 self._ask_one()
+
+    def _empty_trash(self) -> None:
+        """Drop what ended tasks held, with no lock held: what goes with its last holder may call us back."""
+        trash = self.machine.trash
+        while trash:
+            try:
+                trash.popleft()
+            except IndexError:  # another thread took it
+                return
 
     def _ask_one(self) -> None:
         """Put one question to a user's own rule, with no lock held."""
         machine = self.machine
         try:
-            task, question, then, now = machine.asks.popleft()
+            asked = machine.questions.queue.popleft()
         except IndexError:  # another thread took it
             return
         plan: Plan | BaseException
         try:
-            plan = question()
+            plan = asked.question()
         except BaseException as error:  # noqa: BLE001 - foreign code: whatever it raises ends its own task only
             plan = error
-        self.lock.acquire()  # not by _Hold: its look on leaving is the loop in `settle`
+        self.lock.acquire()  # not by `_hold`: its look on leaving is the loop in `settle`
         try:
-            machine.answered(task, question, plan, then, now)
+            machine.answered(asked, plan)
         finally:
             self.lock.release()
 
