@@ -9,6 +9,7 @@ from tickless.core.record import Cell, TaskRecord, state_of
 from tickless.states import State
 
 T = TypeVar("T")
+D = TypeVar("D")
 _NO_DEFAULT: Any = object()
 NOT_SET: Any = object()
 """The value of a handle that no outcome was put into."""
@@ -25,7 +26,7 @@ class Output(Generic[T]):
         self._cell = cell
         self._default = default
 
-    def or_else(self, default: T) -> Output[T]:
+    def or_else(self, default: D) -> Output[T | D]:
         """The same, but `default` where the task has not succeeded: for `run_if` other than "all_succeeded"."""
         return Output(self.record, self._cell, default)
 

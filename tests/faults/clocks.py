@@ -26,6 +26,7 @@ class CountingClock:
         """How many waits end at once, with nothing due: a clock may do so, see `Clock.wait`."""
         self._now = START_US
         self._changed = threading.Condition()
+        self._held = False
         self._asleep: tuple[Instant | None, Waitable] | None = None
 
     def now(self) -> Instant:
@@ -47,10 +48,29 @@ class CountingClock:
         bell.wait(None)
         with self._changed:
             self._asleep = None
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: not self._held, PATIENCE_S)
 
     @contextmanager
     def watch(self, bell: Waitable) -> Iterator[None]:
         yield
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, a wait that a ring has ended does not return: see `await_woken`."""
+        with self._changed:
+            self._held = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
+
+    def await_woken(self) -> None:
+        """Block until a ring has ended the wait."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._asleep is None, PATIENCE_S)
 
     def go_to(self, seconds: float) -> None:
         """Let it be so many seconds after the start, and wake a sleeper whose instant has come."""

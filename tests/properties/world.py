@@ -222,6 +222,7 @@ class World:
         self.audit()
 
     def cancel(self, shadow: Shadow) -> Cancelled:
+        self.oracle.batch += 1
         answer = self.store.cancel(shadow.record, Instant(self.now))
         assert answer == self.oracle.cancel(shadow, Reason.CANCELLED, self.now)
         self.audit()

@@ -6,7 +6,7 @@ a GIL allows, and soon: blind stress switches each 5 ms, and misses a window of 
 
 Locks, events, threads and time are woven too (see `stand_ins`): who waits gives the baton away, and time moves on only
 while it is read, or when everybody waits. When everybody waits and nothing is due, that is a hang, and it is known at
-once, without a deadline. The same seed weaves the same threads, on the same Python.
+once, without a deadline. The same seed weaves the same threads, on the same Python, once its code is warm.
 """
 
 from __future__ import annotations

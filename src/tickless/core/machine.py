@@ -97,7 +97,7 @@ class Machine:
             heappush(timeline.heap, entry)
             timeline.live += 1
             if due < self.wake_at:
-                self.signs.earlier = self.signs.stirred = True
+                self._wake_for(due)
         else:
             self.settle_in(task, now)
 
@@ -143,8 +143,9 @@ class Machine:
             self.settle_in(task, now)
         if entries:
             self.timeline.extend(entries)
-            if min(entries) >> SEQ_BITS < self.wake_at:
-                self.signs.earlier = self.signs.stirred = True
+            first = Instant(min(entries) >> SEQ_BITS)
+            if first < self.wake_at:
+                self._wake_for(first)
 
     def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it."""
@@ -162,7 +163,12 @@ class Machine:
                     return
         task.entry = self.timeline.push(at, task.seq)
         if at < self.wake_at:
-            self.signs.earlier = self.signs.stirred = True
+            self._wake_for(at)
+
+    def _wake_for(self, at: Instant) -> None:
+        """The sleeper must be woken for this entry, and for no later one: it looks at all there is (P7)."""
+        self.wake_at = at
+        self.signs.earlier = self.signs.stirred = True
 
     def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         run = task.run = RunRecord(task, due, State.READY)
