@@ -22,7 +22,7 @@ test: $(INSTALLED)
 
 # Many more examples, random ones: run it when you have changed a rule, the store or the machine.
 fuzz: $(INSTALLED)
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -q tests/properties
+	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=50 $(BIN)/python -m pytest -q tests/properties tests/races
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

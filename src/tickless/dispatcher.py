@@ -110,8 +110,9 @@ class Dispatcher:
     def _turn(self) -> Instant | None:
         store, clock, hand, signs = self._store, self._clock, self._hand, self._signs
         while not self._stopped:
-            signs.stirred = signs.earlier = False
+            signs.earlier = False
             full = store.due(clock.now(), clock.wall())
+            signs.stirred = False  # then look: what becomes ready from here on sets it again
             if store.ready_runs():
                 hand.start()
             if full:

@@ -94,6 +94,8 @@ def current_run() -> CurrentRun | DistantRun:
     """
     run, store = _run.get(), _store.get()
     if run is not None and store is not None:
+        if not hasattr(run, "task"):
+            raise TicklessError("current_run(): the run that this belongs to has ended, and its task was forgotten")
         return CurrentRun(store, run)
     distant = _distant.get()
     if distant is None:

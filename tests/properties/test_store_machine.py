@@ -108,10 +108,11 @@ class StoreMachine(RuleBasedStateMachine):
             # It would take the place of one that its own parents wait for, and the message would call that a cycle.
             self.world.refused(DependencyError, [self.world.record_of(new)], exists)
 
-    @precondition(lambda self: not self.closed and any(s.place in ("ready", "running") for s in self.named()))
+    @precondition(lambda self: not self.closed and self.named())
     @rule(number=picks, when=whens())
-    def update_one_that_is_busy(self, number: int, when: When) -> None:
-        there = self.pick(number, [s for s in self.named() if s.place in ("ready", "running")])
+    def update_one_that_lives(self, number: int, when: When) -> None:
+        """Wherever it is: in the timeline, ready, in the middle of a run."""
+        there = self.pick(number, self.named())
         self.world.add(Shadow(self.counted_from_now(when), there.id), exists="update")
 
     @precondition(lambda self: not self.closed and self.world.oracle.at_place("running"))

@@ -25,4 +25,5 @@ def test_a_planted_race_is_found(plant: Plant) -> None:
         fault = first_fault(program, range(WITHIN), slots=slots, held=held)
     assert fault is not None, f"{plant.name}: not found within {WITHIN} seeds"
     found = int(fault.removeprefix("seed ").partition(":")[0])
-    assert first_fault(program, range(found, found + 1), slots=slots, held=held) is None
+    healthy = first_fault(program, range(found, found + 1), slots=slots, held=held)
+    assert healthy is None, healthy

@@ -26,7 +26,8 @@ def test_no_interleaving_breaks_a_promise(
 ) -> None:
     """A task that hangs, or runs twice, once in a million: on the one machine where nobody can look. "held" is the
     way without a GIL, where every take and finish goes under the lock."""
-    assert first_fault(program, seeds(SEEDS), slots=slots, held=held, test=request.node.nodeid) is None
+    fault = first_fault(program, seeds(SEEDS), slots=slots, held=held, test=request.node.nodeid)
+    assert fault is None, fault
 
 
 @pytest.mark.parametrize("slots", [1, 2])
@@ -35,7 +36,8 @@ def test_no_interleaving_breaks_one_submit_per_run(
     program: Program, slots: int, request: pytest.FixtureRequest
 ) -> None:
     """An executor that is not drained: its callbacks end the runs, and have the dispatcher submit the next."""
-    assert first_fault(program, seeds(SEEDS), slots=slots, drained=False, test=request.node.nodeid) is None
+    fault = first_fault(program, seeds(SEEDS), slots=slots, drained=False, test=request.node.nodeid)
+    assert fault is None, fault
 
 
 @pytest.mark.parametrize("seed", range(5))

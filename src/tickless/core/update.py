@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tickless import policies
 from tickless.core import graph
 from tickless.core.record import TaskRecord, ended, more_of
+from tickless.errors import DependencyError
 from tickless.instants import Instant
 from tickless.states import Exists, Reason
 
@@ -19,11 +20,17 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
 
     An update leaves an unchanged rule its next fire and its history. A task that is running once, that waits for
     parents, or that has ended is not changed: it makes room, and lives on, or ends (replaced), under its own handle.
+    Raises DependencyError where tasks would wait for a recurring one, or for themselves.
     """
     machine.registry.trim()
     there = None if new.id is None else machine.registry.named.get(new.id)
     if there is not None and exists == "keep":
         return there
+    if there is not None and there.more is not None and there.more.children and new.rule is not None:
+        raise DependencyError(
+            f"id {there.id!r}: tasks wait for its end, and an update to a recurring task would have them wait for ever; "
+            "cancel it first, or schedule the recurring task under another id"
+        )
     if there is not None and _stays(machine, there, new):
         _update(machine, there, new, now)
         return there

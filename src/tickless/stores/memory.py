@@ -7,7 +7,7 @@ whoever holds the lock. Two orders carry the proof, and tests/races tries to bre
   who links looks at the end again afterwards. One of the two sees the other.
 - whoever leaves the lock looks for what was handed over while it was held: `_hold_of` is the only way in and out.
 
-Without the GIL a load may overtake a store, so there every take and finish goes under the lock (`always_hold`).
+Without the GIL a load may overtake a store, so there every finish goes under the lock (`always_hold`).
 """
 
 from __future__ import annotations
@@ -133,11 +133,7 @@ class MemoryStore:
 
     def take(self, now: Instant) -> RunRecord | None:
         machine = self.machine
-        if self._always_hold:
-            with self._hold:
-                run = machine.ready.take()
-        else:
-            run = machine.ready.take()
+        run = machine.ready.take()
         if run is None:
             return None
         move(run, State.RUNNING)
@@ -183,8 +179,10 @@ class MemoryStore:
             with self._hold:  # else a waiter that came later, for a task that came later, would be woken too
                 if not registry.live:
                     machine.wake_idle()
+            return True
         if len(registry.finished) > registry.trim_above:
             self.settle()
+            return True
         return False
 
     def _settle_handed(self) -> None:
@@ -286,12 +284,18 @@ class MemoryStore:
             if more.waiters is None:
                 more.waiters = []
             more.waiters.append(waiter)
-            return not ended(task)  # the look after the link: see the head of this file
+            if not ended(task):  # the look after the link: see the head of this file
+                return True
+            more.waiters.remove(waiter)
+            return False
 
     def await_idle(self, waiter: Waiter) -> bool:
         with self._hold:
             self.machine.idle_waiters.append(waiter)
-            return bool(self.machine.registry.live)
+            if self.machine.registry.live:
+                return True
+            self.machine.wake_idle()
+            return False
 
     def forget_waiter(self, waiter: Waiter, task: TaskRecord | None) -> None:
         with self._hold:
