@@ -25,7 +25,9 @@ def test_a_task_that_others_wait_for_cannot_become_recurring() -> None:
         store.add_or("update", draft(every(seconds=1), NOON_US, NOON_US, "p"), NOON_US)
     store.open()
     store.due(NOON_US, NOON_US)
-    store.finish(store.take(NOON_US), SUCCESS, NOON_US)
+    run = store.take(NOON_US)
+    assert run is not None
+    store.finish(run, SUCCESS, NOON_US)
     assert store.get(child).state is State.READY
 
 

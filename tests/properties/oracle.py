@@ -356,6 +356,14 @@ class Oracle:
         return True
 
 
+def would_be_waited_for_ever(there: Shadow, new: Shadow) -> bool:
+    """A task that stays and becomes recurring has no end that its children could wait for."""
+    once = not (there.recurring and there.fated is None and new.when.recurring)
+    stays = there.place not in ("ended", "waiting") and not new.parents
+    stays = stays and not (there.place in ("ready", "running") and once)
+    return stays and new.when.recurring and any(child.place == "waiting" for child in there.children)
+
+
 def waited_for(shadow: Shadow) -> set[Shadow]:
     """Its parents, and all that those which have not ended wait for."""
     todo, found = list(shadow.parents), set[Shadow]()

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from tests.properties.oracle import Shadow, waited_for
+from tests.properties.oracle import Shadow, waited_for, would_be_waited_for_ever
 from tests.properties.whens import Kind, S, When
 from tests.properties.world import OUTCOMES, World
 from tests.strategies import NOW
@@ -102,7 +102,9 @@ class StoreMachine(RuleBasedStateMachine):
         parents = [parent for parent in self.parents(numbers) if parent.id != id]
         new = Shadow(self.counted_from_now(when), id, 0, parents)
         there = self.world.oracle.named.get(id)
-        if exists == "keep" or there is None or there not in waited_for(new):
+        if exists == "update" and there is not None and would_be_waited_for_ever(there, new):
+            self.world.refused(DependencyError, [self.world.record_of(new)], exists)
+        elif exists == "keep" or there is None or there not in waited_for(new):
             self.world.add(new, exists=exists)
         elif there.place in ("timeline", "waiting") and not there.history:
             # It would take the place of one that its own parents wait for, and the message would call that a cycle.
@@ -113,7 +115,11 @@ class StoreMachine(RuleBasedStateMachine):
     def update_one_that_lives(self, number: int, when: When) -> None:
         """Wherever it is: in the timeline, ready, in the middle of a run."""
         there = self.pick(number, self.named())
-        self.world.add(Shadow(self.counted_from_now(when), there.id), exists="update")
+        new = Shadow(self.counted_from_now(when), there.id)
+        if would_be_waited_for_ever(there, new):
+            self.world.refused(DependencyError, [self.world.record_of(new)], "update")
+        else:
+            self.world.add(new, exists="update")
 
     @precondition(lambda self: not self.closed and self.world.oracle.at_place("running"))
     @rule(number=picks, outcome=outcomes, run_if=run_ifs)

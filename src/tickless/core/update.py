@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tickless import policies
 from tickless.core import graph
-from tickless.core.record import TaskRecord, ended, more_of
+from tickless.core.record import More, TaskRecord, ended, more_of
 from tickless.errors import DependencyError
 from tickless.instants import Instant
 from tickless.states import Exists, Reason
@@ -26,12 +26,9 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     there = None if new.id is None else machine.registry.named.get(new.id)
     if there is not None and exists == "keep":
         return there
-    if there is not None and there.more is not None and there.more.children and new.rule is not None:
-        raise DependencyError(
-            f"id {there.id!r}: tasks wait for its end, and an update to a recurring task would have them wait for ever; "
-            "cancel it first, or schedule the recurring task under another id"
-        )
     if there is not None and _stays(machine, there, new):
+        if new.rule is not None and there.more is not None:
+            _check_children(machine, there, there.more)
         _update(machine, there, new, now)
         return there
     if there is not None:
@@ -44,6 +41,14 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     if there is not None:  # after the new one is in, so that there is no moment of idleness
         machine.cancel(there, now, Reason.REPLACED, ask=False)
     return new
+
+
+def _check_children(machine: Machine, there: TaskRecord, more: More) -> None:
+    if any(child in machine.waiting for child in more.children or ()):
+        raise DependencyError(
+            f"id {there.id!r}: tasks wait for its end, and an update to a recurring task would have them wait for "
+            "ever; cancel it first, or schedule the recurring task under another id"
+        )
 
 
 def _busy(task: TaskRecord) -> bool:
