@@ -96,6 +96,7 @@ class Machine:
             task.entry = entry = due << SEQ_BITS | seq
             heappush(timeline.heap, entry)
             timeline.live += 1
+            timeline.is_sorted = False
             if due < self.wake_at:
                 self._wake_for(due)
         else:

@@ -20,11 +20,13 @@ SLACK = 64
 class Timeline:
     """Entries and how many of them live. Every method is O(log n) or better, but for rebuild: O(n), rarely."""
 
-    __slots__ = ("heap", "live")
+    __slots__ = ("heap", "is_sorted", "live")
 
     def __init__(self) -> None:
         self.heap: list[int] = []
         self.live = 0
+        self.is_sorted = False
+        """True while the heap is known to be sorted throughout, so that a flood need not be sorted for each batch."""
 
     def __len__(self) -> int:
         """Entries held, orphans included."""
@@ -35,6 +37,7 @@ class Timeline:
         entry = (at << SEQ_BITS) | seq
         heappush(self.heap, entry)
         self.live += 1
+        self.is_sorted = False
         return entry
 
     def extend(self, entries: list[int]) -> None:
@@ -47,6 +50,7 @@ class Timeline:
             for entry in entries:
                 heappush(heap, entry)
         self.live += len(entries)
+        self.is_sorted = False
 
     def orphan(self, tasks: Mapping[int, TaskRecord]) -> None:
         """One entry lost its task. A million cancel-and-reschedule must not hold a million entries: see rebuild."""
@@ -65,6 +69,7 @@ class Timeline:
             entry for entry in self.heap if (task := find(entry & SEQ_MASK)) is not None and task.entry == entry
         }
         heapify(self.heap)
+        self.is_sorted = False
 
     def pop_due(self, now: Instant, limit: int) -> list[int]:
         """The entries at or before `now`, in order and taken out, at most `limit`. There may be orphans among them."""
@@ -72,13 +77,16 @@ class Timeline:
         bound = (now + 1) << SEQ_BITS
         if limit < len(heap) and heap[0] < bound:
             # A flood: a sorted list is a heap too, and sorting what came in order costs one look at each.
-            heap.sort()
+            if not self.is_sorted:
+                heap.sort()
+                self.is_sorted = True
             due = heap[: bisect_left(heap, bound, 0, limit)]
             del heap[: len(due)]
             return due
         due = []
         while heap and heap[0] < bound:
             due.append(heappop(heap))
+        self.is_sorted = False
         return due
 
     def head(self, tasks: Mapping[int, TaskRecord]) -> Instant | None:
@@ -90,4 +98,5 @@ class Timeline:
             if task is not None and task.entry == entry:
                 return Instant(entry >> SEQ_BITS)
             heappop(heap)
+            self.is_sorted = False
         return None
