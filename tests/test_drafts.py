@@ -28,6 +28,7 @@ from tickless import (
     at,
     every,
 )
+from tickless.drafts import check_call
 
 NAN, INF = float("nan"), float("inf")
 NAIVE = datetime(2030, 1, 1)  # noqa: DTZ001  # being naive is what it is for
@@ -245,12 +246,15 @@ def test_an_id_twice_in_a_batch_is_refused() -> None:
         world.scheduler.schedule_many([Call(work, id="x"), Call(fail, id="x")])
 
 
-def test_what_is_no_call_is_refused_and_nothing_changes() -> None:
-    """A bare function in the list is the likely slip."""
+@pytest.mark.parametrize("wrong", [work, (work,), None, 5, [], {}, "print", (), Call, (work, None, (), None, "x")])
+def test_what_is_no_call_is_refused_and_nothing_changes(wrong: Any) -> None:
+    """A bare function in the list is the likely slip, and a plain tuple would be a call by accident."""
+    with pytest.raises(ScheduleError, match=r"is no Call; .*Call\(f, "):
+        check_call(wrong)
     world = furnished()
-    for wrong in ([work], [None], [Call(work), 5]):
-        with unchanged(world), pytest.raises((TicklessError, TypeError)):
-            world.scheduler.schedule_many(wrong)  # type: ignore[arg-type]
+    with unchanged(world), pytest.raises(ScheduleError, match="is no Call") as caught:
+        world.scheduler.schedule_many([Call(work), wrong])
+    assert repr(wrong)[:30] in str(caught.value)
     still_works(world)
 
 

@@ -242,6 +242,68 @@ def test_a_duration_that_is_none_is_refused_with_whose_it_is(wrong: Any) -> None
             simulate(lambda scheduler: scheduler.schedule(nothing, id="x"), durations=durations)
 
 
+class Unshowable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+UNSHOWABLE: Any = Unshowable()
+
+
+@pytest.mark.parametrize("wrong", [5, "x", 0, [], [("x", 1)], UNSHOWABLE, {5: 1}, {None: 1}, {UNSHOWABLE: 1}])
+def test_durations_that_are_no_dict_of_names_are_refused(wrong: Any) -> None:
+    """In life: durations=5 for "each takes 5 s" is an AttributeError, and a task as key is silently never found."""
+    with pytest.raises(ScheduleError, match=r"simulate\(durations=.*ids or names"):
+        simulate(busy, durations=wrong)
+
+
+def test_a_duration_that_cannot_be_shown_is_refused_all_the_same() -> None:
+    for wrong in ({"x": UNSHOWABLE}, {"x" * 1_000_000: -1}, {"x": -(10**5000)}):
+        with pytest.raises((ScheduleError, RuleError), match="durations") as caught:
+            simulate(lambda scheduler: scheduler.schedule(nothing, id="x"), durations=wrong)
+        assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("wrong", ["x", float("nan"), float("inf"), True, 0, -1, None, 1.5, UNSHOWABLE])
+def test_a_limit_that_is_no_number_of_runs_is_refused(wrong: Any) -> None:
+    """In life: nan is never reached, and the simulation of an endless program never ends."""
+    with pytest.raises(ScheduleError, match=r"simulate\(limit=.*whole number"):
+        simulate(busy, limit=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["x", 1.5, True, None, [1], UNSHOWABLE])
+def test_a_seed_that_is_no_whole_number_is_refused(wrong: Any) -> None:
+    """In life: seed=None draws from the system, and no trace comes twice."""
+    with pytest.raises(ScheduleError, match=r"simulate\(seed=.*whole number"):
+        simulate(busy, seed=wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, None, Scheduler, UNSHOWABLE], ids=["5", "None", "class", "unshowable"])
+def test_a_program_that_takes_no_scheduler_is_refused(wrong: Any) -> None:
+    if wrong is Scheduler:
+        wrong = Scheduler(observers=[])
+        wrong.close()
+    with pytest.raises(ScheduleError, match=r"needs a function of a scheduler"):
+        simulate(wrong)
+
+
+@pytest.mark.parametrize("wrong", [-1, -1e-6, timedelta(seconds=-1)])
+def test_an_until_before_the_start_is_refused(wrong: Any) -> None:
+    """In life: a trace that ends before it begins."""
+    with pytest.raises(ScheduleError, match=r"until=.*ends before it starts"):
+        simulate(busy, until=wrong)
+
+
+def test_an_until_past_the_calendar_is_refused() -> None:
+    with pytest.raises(RuleError, match=r"until=.*year 9999"):
+        simulate(busy, until=timedelta(days=365 * 8_000))
+
+
+def test_an_until_of_nothing_runs_what_is_due_at_the_start() -> None:
+    trace = simulate(lambda scheduler: scheduler.schedule(nothing, id="x"), until=0)
+    assert moments(trace) == [("x", 0)]
+
+
 @pytest.mark.parametrize("wrong", [float("nan"), "5", True, timedelta.max])
 def test_an_until_that_is_no_time_is_refused(wrong: Any) -> None:
     with pytest.raises(RuleError, match="until"):
@@ -253,9 +315,9 @@ def test_a_naive_start_is_refused() -> None:
         simulate(busy, start=datetime(2030, 1, 1))  # noqa: DTZ001  # being naive is what it is for
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2", None, UNSHOWABLE])
 def test_slots_that_are_none_are_refused(wrong: Any) -> None:
-    with pytest.raises(PoolError, match="slots="):
+    with pytest.raises(PoolError, match=r"slots=.*whole number"):
         simulate(busy, slots=wrong)
 
 

@@ -50,18 +50,19 @@ class Dispatcher:
             self._undrive = self._clock.drive(self.turn)
             self.turn()
         else:
-            self._thread = Thread(target=self._loop, name="tickless-dispatcher", daemon=True)
-            self._thread.start()
+            thread = Thread(target=self._loop, name="tickless-dispatcher", daemon=True)
+            thread.start()
+            self._thread = thread
 
-    def stop(self) -> None:
-        """No more turns. Waits for the turn that goes on, unless that is what calls."""
+    def stop(self, timeout: float | None = None) -> None:
+        """No more turns. Waits for the turn that goes on, at most `timeout` seconds, unless that is what calls."""
         self._stopped = True
         if self._undrive is not None:
             self._undrive()
         self._bell.ring()
         thread = self._thread
         if thread is not None and thread is not current_thread():
-            thread.join()
+            thread.join(timeout)
 
     def ring(self) -> None:
         """Have a turn made: something is due earlier, or a slot is free."""

@@ -9,7 +9,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperTy
 from typing import Any, NamedTuple
 
 from tickless.core.record import More, TaskRecord
-from tickless.errors import DependencyError, RuleError, ScheduleError
+from tickless.errors import DependencyError, RuleError, ScheduleError, shown
 from tickless.instants import Clock, Instant, datetime_of
 from tickless.output import outputs_in
 from tickless.rules import After, Rule, first_fire
@@ -39,6 +39,15 @@ class Call(NamedTuple):
     priority: int = 0
 
 
+def check_call(item: object) -> Call:
+    """The item of a batch itself. Raises ScheduleError for what is no Call: a plain tuple would be one by accident."""
+    if type(item) is Call or isinstance(item, Call):
+        return item
+    raise ScheduleError(
+        f"schedule_many: {shown(item)} is no Call; give a list: [Call(f, when, args=(...), id=...), ...]"
+    )
+
+
 def draft(
     owner: object,
     clock: Clock,
@@ -62,6 +71,8 @@ def draft(
         label = work.__name__
     else:
         label = _name_of(work)
+    if type(label) is not str:  # a function can be given a name of any text type
+        label = str.__str__(label)
     if (
         type(when) is After
         and id is None
@@ -81,11 +92,11 @@ def draft(
     if kwargs is not None:
         kwargs = _kwargs(kwargs)
     if id is not None:
-        _text("id", id)
+        id = _text("id", id)
         if id[0] == "#":
-            raise ScheduleError(f"id {id!r}: ids that begin with # are given by the scheduler; choose another")
+            raise ScheduleError(f"id {shown(id)}: ids that begin with # are given by the scheduler; choose another")
     if type(priority) is not int:
-        raise ScheduleError(f"priority={priority!r}: needs a whole number; higher runs first, 0 is the default")
+        raise ScheduleError(f"priority={shown(priority)}: needs a whole number; higher runs first, 0 is the default")
     more = None
     if after_tasks is not _NOTHING or args or kwargs or run_if != "all_succeeded":
         more = _more(owner, args, kwargs, after_tasks, run_if)
@@ -108,18 +119,20 @@ _PLAIN_DELAY_US = 10**15
 def _bound(when: Rule, clock: Clock, now: Instant) -> tuple[Rule, Instant, bool, bool]:
     """The rule bound to its own clock's now: (rule, first fire, wall, recurring). A user's own rule is foreign code."""
     if isinstance(when, type) or not callable(getattr(when, "next_after", None)):
-        raise RuleError(f"when={when!r}: needs a rule, e.g. after(5), at(datetime), every(minutes=10)")
-    wall, recurring = bool(when.wall), bool(when.recurring)
-    reading = clock.wall() if wall else now
+        raise RuleError(f"when={shown(when)}: needs a rule, e.g. after(5), at(datetime), every(minutes=10)")
+    reading = now
     try:
+        wall, recurring = bool(when.wall), bool(when.recurring)
+        if wall:
+            reading = clock.wall()
         bound = when.bound(reading)
     except RuleError:
         raise
     except Exception as error:
-        raise RuleError(f"when={when!r}: binding it to {reading} raised {error!r}") from error
+        raise RuleError(f"when={shown(when)}: binding it to {reading} raised {shown(error)}") from error
     due = first_fire(bound, reading)
     if due is None:
-        raise RuleError(f"when={when!r}: never fires after {datetime_of(reading):%Y-%m-%d %H:%M:%S} UTC")
+        raise RuleError(f"when={shown(when)}: never fires after {datetime_of(reading):%Y-%m-%d %H:%M:%S} UTC")
     return bound, due, wall, recurring
 
 
@@ -136,24 +149,27 @@ def _more(
     except TypeError:  # not hashable
         rule = None
     if rule is None:
-        raise ScheduleError(f"run_if={run_if!r}: needs one of {', '.join(_RUN_IFS)}")
+        raise ScheduleError(f"run_if={shown(run_if)}: needs one of {', '.join(_RUN_IFS)}")
     if isinstance(after_tasks, _ONE):
-        raise DependencyError(f"after_tasks={after_tasks!r}: needs several, so put it in a list: [{after_tasks!r}]")
+        one = shown(after_tasks)
+        raise DependencyError(f"after_tasks={one}: needs several, so put it in a list: [{one}]")
     try:
         parents = [_parent(owner, parent) for parent in after_tasks]
     except TypeError:
-        raise DependencyError(f"after_tasks={after_tasks!r}: needs tasks or ids, in a list") from None
+        raise DependencyError(f"after_tasks={shown(after_tasks)}: needs tasks or ids, in a list") from None
     outputs = outputs_in(args, kwargs) if args or kwargs else ()
     for output in outputs:
         if output.needs_success and rule is not RunIf.ALL_SUCCEEDED:
             raise DependencyError(
-                f'{output!r} among the arguments needs run_if="all_succeeded", not {run_if!r}; '
+                f'{shown(output)} among the arguments needs run_if="all_succeeded", not {shown(run_if)}; '
                 "or say what to pass when there is none: .output.or_else(x)"
             )
         parents.append(_parent(owner, output._cell))
     if not parents:
         if rule is not RunIf.ALL_SUCCEEDED:
-            raise DependencyError(f"run_if={run_if!r}: there are no parents that it could be about; give after_tasks")
+            raise DependencyError(
+                f"run_if={shown(run_if)}: there are no parents that it could be about; give after_tasks"
+            )
         return None
     more = More()
     more.parents = tuple(parents) if len(parents) == 1 else tuple(dict.fromkeys(parents))
@@ -165,11 +181,14 @@ def _more(
 def _parent(owner: object, parent: object) -> TaskRecord | str:
     if type(parent) is Task and parent._scheduler is owner:
         return parent._record
-    if isinstance(parent, str):
-        return parent
-    if not isinstance(parent, Task):
-        raise DependencyError(f"after_tasks: {parent!r} is neither a task nor an id; give what schedule() returned")
-    raise DependencyError(f"after_tasks: {parent!r} belongs to another scheduler, which would not tell this one")
+    id = _plain(parent)
+    if id is not None:
+        return id
+    if type(parent) is not Task:
+        raise DependencyError(
+            f"after_tasks: {shown(parent)} is neither a task nor an id; give what schedule() returned"
+        )
+    raise DependencyError(f"after_tasks: {shown(parent)} belongs to another scheduler, which would not tell this one")
 
 
 def _name_of(work: Callable[..., Any]) -> str:
@@ -180,7 +199,7 @@ def _name_of(work: Callable[..., Any]) -> str:
         return work.__func__.__name__
     if not callable(work):
         raise ScheduleError(
-            f"work={work!r}: needs something to call, without calling it: schedule(f), not schedule(f())"
+            f"work={shown(work)}: needs something to call, without calling it: schedule(f), not schedule(f())"
         )
     plain: Any = work
     while isinstance(plain, partial):
@@ -190,30 +209,50 @@ def _name_of(work: Callable[..., Any]) -> str:
     plain = getattr(plain, "__func__", plain)
     if getattr(getattr(plain, "__code__", None), "co_flags", 0) & _NOT_PLAIN:
         _refuse(work)
-    name = getattr(work, "__name__", None) or getattr(plain, "__name__", None)
-    return name if isinstance(name, str) and name != "__call__" else type(work).__name__
+    name = _plain(getattr(work, "__name__", None)) or _plain(getattr(plain, "__name__", None))
+    return name if name and name != "__call__" else type(work).__name__
 
 
 def _refuse(work: object) -> None:
     raise ScheduleError(
-        f"work={work!r}: calling a coroutine or generator function runs nothing of it; "
+        f"work={shown(work)}: calling a coroutine or generator function runs nothing of it; "
         "schedule a plain function, e.g. one that calls asyncio.run(...)"
     )
 
 
 def _text(what: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ScheduleError(f"{what}={value!r}: needs a text of at least one character")
-    return value
+    text = _plain(value)
+    if not text:
+        raise ScheduleError(f"{what}={shown(value)}: needs a text of at least one character")
+    return text
+
+
+def _plain(value: object) -> str | None:
+    """The text as a plain `str`; None for what is no text.
+
+    The methods of a subclass are foreign code, and would be called wherever an id is looked up: under the lock. Nor is
+    `isinstance` asked, since it believes what an object says of itself.
+    """
+    if type(value) is str:
+        return value
+    if not issubclass(type(value), str):
+        return None
+    return str.__str__(value)
 
 
 def _args(args: object) -> tuple[Any, ...]:
     if isinstance(args, list):
         return tuple(args)
-    raise ScheduleError(f"args={args!r}: needs a tuple; for one argument: args=({args!r},)")
+    raise ScheduleError(f"args={shown(args)}: needs a tuple; for one argument: args=({shown(args)},)")
 
 
 def _kwargs(kwargs: object) -> Mapping[str, Any]:
-    if not isinstance(kwargs, Mapping) or not all(isinstance(key, str) for key in kwargs):
-        raise ScheduleError(f"kwargs={kwargs!r}: needs a dict whose keys are names")
-    return dict(kwargs)
+    copy: dict[str, Any] = {}
+    for key, value in kwargs.items() if isinstance(kwargs, Mapping) else ((None, None),):
+        name = _plain(key)
+        if name is None:
+            raise ScheduleError(f"kwargs={shown(kwargs)}: needs a dict whose keys are names")
+        if name in copy:
+            raise ScheduleError(f"kwargs={shown(kwargs)}: has the name {shown(name)} twice")
+        copy[name] = value
+    return copy

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar, final
 
 from tickless.core.record import Cell, TaskRecord, state_of
+from tickless.errors import OutputGone
 from tickless.states import State
 
 T = TypeVar("T")
@@ -36,10 +37,19 @@ class Output(Generic[T]):
         return self._default is _NO_DEFAULT
 
     def value(self) -> T:
-        """What the task returned, or the default. Asked when the child runs, so the task has ended."""
-        if state_of(self.record) is State.SUCCEEDED and self._cell._value is not NOT_SET:
+        """What the task returned, or the default. Asked when the child runs, so the task has ended.
+
+        Raises OutputGone when there is no such value any more, or never was one and no default either.
+        """
+        state = state_of(self.record)
+        if state is State.SUCCEEDED and self._cell._value is not NOT_SET:
             value: T = self._cell._value
             return value
+        if state is State.SUCCEEDED or self.needs_success:
+            raise OutputGone(
+                f"the output of task {self.record.public_id} ({self.record.label}), which is {state}, is not there; "
+                "keep what schedule() returns, and take the output from that"
+            )
         default: T = self._default
         return default
 

@@ -83,7 +83,7 @@ def after_run(rule: Rule, due: Instant, finished: Instant) -> Plan:
     if due - finished >= REPEAT_US:
         due = finished
     bound = rule.bound(finished)
-    if bound is not rule:
+    if bound is not rule and bound != rule:
         return Plan(checked_next(bound, finished), rule=bound)
     last_busy = Instant(max(due, finished - 1))
     following = checked_next(rule, due)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Literal, Never, TypeVar, final
@@ -14,9 +14,9 @@ from tickless.bell import Bell
 from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
 from tickless.dispatcher import Dispatcher
-from tickless.drafts import Call, draft
-from tickless.errors import ForkedScheduler, NotStarted, ScheduleError, SchedulerClosed, UnknownTask
-from tickless.instants import Clock, DrivenClock, Instant
+from tickless.drafts import Call, check_call, draft
+from tickless.errors import ForkedScheduler, NotStarted, ScheduleError, SchedulerClosed, UnknownTask, shown
+from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
 from tickless.lifetime import remember, stop_signals
 from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
@@ -66,9 +66,9 @@ class Scheduler:
             checked_slots(slots)
         self._own_pool = ThreadPoolExecutor(slots, thread_name_prefix="tickless-worker") if pool is None else None
         self._pool = pool_of(self._own_pool or pool, slots)  # type: ignore[arg-type]  # one of the two is there
-        self._clock: Clock = SystemClock() if clock is None else clock
+        self._clock: Clock = SystemClock() if clock is None else _checked_clock(clock)
         self._now = self._clock.now
-        self._observers: list[Observer] = [LogObserver()] if observers is None else list(observers)
+        self._observers: list[Observer] = [LogObserver()] if observers is None else _listed(observers)
         self._phase: Phase = "new"
         self._forked = False
         self._lifetime = threading.Lock()
@@ -144,12 +144,17 @@ class Scheduler:
         record = draft(self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority)
         task: Task[T] = Task(self, record)
         record.cell = task
-        if exists == "error":
-            self._store.add(record, now)
-        else:
-            entered = self._store.add_or(_exists(exists, id), record, now)
-            if entered is not record:
-                task = self._handle_of(entered)
+        try:
+            if exists == "error":
+                self._store.add(record, now)
+            else:
+                entered = self._store.add_or(_exists(exists, id), record, now)
+                if entered is not record:
+                    record.cell = None  # the two would keep each other, and the arguments
+                    task = self._handle_of(entered)
+        except BaseException:
+            record.cell = None
+            raise
         if self._signs.stirred or self._driven:
             self._look()
         return task
@@ -163,13 +168,18 @@ class Scheduler:
         now, clock = self._now(), self._clock
         records: list[TaskRecord] = []
         tasks: list[Task[Any]] = []
-        for call in calls:
-            record = draft(self, clock, now, *call)
-            task: Task[Any] = Task(self, record)
-            record.cell = task
-            records.append(record)
-            tasks.append(task)
-        self._store.add_many(records, now)
+        try:
+            for call in _iterated(calls):
+                record = draft(self, clock, now, *check_call(call))
+                task: Task[Any] = Task(self, record)
+                record.cell = task
+                records.append(record)
+                tasks.append(task)
+            self._store.add_many(records, now)
+        except BaseException:
+            for record in records:
+                record.cell = None  # handle and record would keep each other, and the arguments
+            raise
         self._look()
         return tasks
 
@@ -233,11 +243,15 @@ class Scheduler:
                 return
             if self._phase != "new":
                 raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
-            self._phase = "running"
             if not isinstance(self._clock, DrivenClock):
                 self._journal.start()
+            self._phase = "running"
             self._store.open()
-            self._dispatcher.start()
+            try:
+                self._dispatcher.start()
+            except BaseException:  # no thread to be had: it may be tried again
+                self._phase = "new"
+                raise
         self._look()
 
     def run(self) -> bool:
@@ -285,7 +299,7 @@ class Scheduler:
                 self._phase = "closing"
         store = self._store
         store.close(self._now())
-        self._dispatcher.stop()
+        self._dispatcher.stop(_left_s(deadline))
         if cancel:
             store.stop_running()
         own = run_going_on(store)
@@ -293,13 +307,14 @@ class Scheduler:
         if inside is not None:
             self._closers.add(inside)
         for record in store.live():
-            if record not in self._closers:
+            # Two tasks that close do not wait for each other; who calls from outside waits for both.
+            if inside is None or record not in self._closers:
                 self._await(record, deadline)
-        running = [run for run in store.running() if own is None or run.task_id != own.task.public_id]
+        running = [run for run in store.running() if inside is None or run.task_id != inside.public_id]
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=not running and inside is None)
         if not running and inside is None:
-            self._journal.close()
+            self._journal.close(_left_s(deadline))
         with self._lifetime:
             self._phase = "closed"
         return running
@@ -331,7 +346,7 @@ class Scheduler:
             store.forget_waiter(bell, record)
             raise NotStarted("the scheduler was never started, so nothing would end; call start(), or use `with`")
         clock = _REAL
-        while not bell.wait(None if deadline is None else min(max(0, deadline - clock.now()) / 1e6, _LONGEST_S)):
+        while not bell.wait(None if deadline is None else min(max(0, deadline - clock.now()) / SECOND_US, _LONGEST_S)):
             if deadline is not None and clock.now() >= deadline:
                 store.forget_waiter(bell, record)
                 return False
@@ -342,12 +357,12 @@ class Scheduler:
             self._refuse_child()
         if isinstance(task, Task):
             if task._scheduler is not self:
-                raise UnknownTask(f"{task!r} belongs to another scheduler; ask that one")
+                raise UnknownTask(f"{shown(task)} belongs to another scheduler; ask that one")
             return task._record
         id = task.id if isinstance(task, TaskInfo) else task
-        if not isinstance(id, str):
-            raise UnknownTask(f"{task!r} is neither a task nor an id")
-        return self._store.find(id)
+        if not issubclass(type(id), str):
+            raise UnknownTask(f"{shown(task)} is neither a task nor an id")
+        return self._store.find(str.__str__(id))  # exactly a str: a subclass brings foreign code under the lock
 
     def _handle_of(self, record: TaskRecord) -> Task[Any]:
         cell = record.cell
@@ -368,7 +383,7 @@ class Scheduler:
 
     def _at_exit(self) -> None:
         """The interpreter ends and nobody closed: no new fires, no noise. What runs is waited for by its pool."""
-        if self._forked or self._phase in ("new", "closed"):
+        if self._forked or self._phase == "new":
             return
         self._store.close(self._now())
         self._dispatcher.stop()
@@ -376,10 +391,10 @@ class Scheduler:
 
 
 def _exists(exists: Exists, id: str | None) -> Exists:
-    if exists not in _EXISTS:
-        raise ScheduleError(f"exists={exists!r}: needs one of {', '.join(_EXISTS)}")
+    if type(exists) is not str or exists not in _EXISTS:
+        raise ScheduleError(f"exists={shown(exists)}: needs one of {', '.join(_EXISTS)}")
     if id is None:
-        raise ScheduleError(f"exists={exists!r}: is about an id, and none was given; say id=")
+        raise ScheduleError(f"exists={shown(exists)}: is about an id, and none was given; say id=")
     return exists
 
 
@@ -394,11 +409,35 @@ def _deadline(timeout: float | None) -> Instant | None:
         return None
     if type(timeout) not in (int, float) or not timeout >= 0:  # not by isinstance: True is an int too
         raise ScheduleError(
-            f"timeout={timeout!r}: needs seconds, not negative, or None to wait for as long as it takes"
+            f"timeout={shown(timeout)}: needs seconds, not negative, or None to wait for as long as it takes"
         )
     return Instant(_REAL.now() + int(min(timeout, _LONGEST_S) * 1e6))
 
 
+def _left_s(deadline: Instant | None) -> float | None:
+    return None if deadline is None else max(0, deadline - _REAL.now()) / SECOND_US
+
+
+def _iterated(calls: Iterable[Call]) -> Iterator[Call]:
+    try:
+        return iter(calls)
+    except TypeError:
+        raise ScheduleError(f"schedule_many({shown(calls)}): needs several, so put them in a list") from None
+
+
+def _listed(observers: Iterable[Observer]) -> list[Observer]:
+    try:
+        return list(observers)
+    except TypeError:
+        raise ScheduleError(f"observers={shown(observers)}: needs several, so put it in a list") from None
+
+
+def _checked_clock(clock: Clock) -> Clock:
+    if isinstance(clock, type) or not isinstance(clock, Clock):
+        raise ScheduleError(f"clock={shown(clock)}: needs a Clock: now(), wall(), wait(bell, until), watch(bell)")
+    return clock
+
+
 def _whole(what: str, value: object) -> None:
-    if type(value) is not int or value < 0:
-        raise ScheduleError(f"{what}={value!r}: needs a whole number, not negative")
+    if type(value) is not int or not 0 <= value <= sys.maxsize:
+        raise ScheduleError(f"{what}={shown(value)}: needs a whole number, not negative, and at most {sys.maxsize}")

@@ -12,8 +12,9 @@ from random import Random
 from typing import Any
 
 from tickless.core.record import RunRecord
-from tickless.errors import ScheduleError
-from tickless.instants import Instant, Waitable, datetime_of, instant_of, span_us
+from tickless.errors import RuleError, ScheduleError, shown
+from tickless.instants import MAX_INSTANT, Instant, Waitable, datetime_of, instant_of, span_us
+from tickless.pools import checked_slots
 from tickless.records import Event, EventKind, Outcome, TaskInfo
 from tickless.scheduler import Scheduler
 from tickless.stores import Store
@@ -74,11 +75,19 @@ def simulate(
     those that end at one instant end in an order drawn from `seed`. Ends when every task is terminal, or at `start` +
     `until`. Same program, same arguments: same trace.
 
-    Raises ScheduleError for durations that are none, and after `limit` runs without an end.
+    Raises ScheduleError, RuleError or PoolError for an argument that cannot be, and ScheduleError after `limit` runs
+    without an end.
     """
-    clock = _VirtualClock(instant_of(start, "simulate(start=)"))
-    end = None if until is None else clock.now() + span_us(until, "simulate(until=)")
-    pool = _VirtualPool(clock, slots, _durations(durations or {}), Random(seed), limit)
+    if not callable(program):
+        raise ScheduleError(f"simulate({shown(program)}): needs a function of a scheduler, which schedules on it")
+    if type(seed) is not int:
+        raise ScheduleError(f"simulate(seed={shown(seed)}): needs a whole number, so that the trace comes again")
+    if type(limit) is not int or limit < 1:
+        raise ScheduleError(f"simulate(limit={shown(limit)}): needs a whole number of runs, at least 1")
+    begin = instant_of(start, "simulate(start=)")
+    end = _end(begin, until)
+    clock = _VirtualClock(begin)
+    pool = _VirtualPool(clock, checked_slots(slots), _durations(durations), Random(seed), limit)
     scheduler = Scheduler(pool, clock=clock, observers=[], keep_finished=sys.maxsize)  # type: ignore[arg-type]  # a pool with a hand of its own
     recorder = _Recorder()
     scheduler._tell(recorder)  # type: ignore[arg-type]  # it answers all that is asked of a journal here
@@ -94,7 +103,7 @@ def simulate(
         clock.move(instant)
         pool.end_due()
     if end is not None:
-        clock.move(Instant(end))
+        clock.move(end)
     return Trace(recorder.facts, scheduler, clock.now())
 
 
@@ -190,7 +199,7 @@ class _VirtualPool:
             return
         self._starting = True
         try:
-            with self._worker.context() as set_run:
+            with self._worker.context() as (set_run, _):
                 self._start_all(self._store, self._clock.now(), set_run)
         except Exception as error:
             self.broken = error  # the turn contains it, as it does in life, and `simulate` raises it
@@ -239,15 +248,30 @@ class _VirtualPool:
             raise ScheduleError(f"simulate: {self._limit} runs and no end; say until=, or a larger limit=")
 
 
-def _durations(given: Mapping[str, Duration]) -> dict[str, Callable[[Random], int]]:
-    return {who: _draw(who, duration) for who, duration in given.items()}
+def _end(begin: Instant, until: float | timedelta | None) -> Instant | None:
+    if until is None:
+        return None
+    span = span_us(until, "simulate(until=)")
+    if span < 0:
+        raise ScheduleError(f"simulate(until={shown(until)}): ends before it starts; until= is how long it goes on")
+    if begin + span > MAX_INSTANT:
+        raise RuleError(f"simulate(until={shown(until)}): leads past the year 9999; choose a shorter span")
+    return Instant(begin + span)
+
+
+def _durations(given: Any) -> dict[str, Callable[[Random], int]]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or any(type(who) is not str for who in given):
+        raise ScheduleError(f'simulate(durations={shown(given)}): needs a dict of ids or names, e.g. {{"load": 2.5}}')
+    return {who: _draw(shown(who), duration) for who, duration in given.items()}
 
 
 def _draw(who: str, duration: Duration) -> Callable[[Random], int]:
     def checked(span: Any) -> int:
-        us = span_us(span, f"simulate(durations={{{who!r}: ...}})")
+        us = span_us(span, f"simulate(durations={{{who}: ...}})")
         if us < 0:
-            raise ScheduleError(f"simulate(durations={{{who!r}: {span!r}}}): a run cannot take less than no time")
+            raise ScheduleError(f"simulate(durations={{{who}: {shown(span)}}}): a run cannot take less than no time")
         return us
 
     if callable(duration):

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from threading import Event
+from threading import Event, get_ident
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, final
 
+from tickless.clocks import LONGEST_SLEEP_S
 from tickless.core.record import RunRecord
-from tickless.errors import ScheduleError, Stopped, TaskRejected, TicklessError
+from tickless.errors import ScheduleError, Stopped, TaskRejected, TicklessError, shown
 from tickless.instants import Clock, Instant, datetime_of
 from tickless.observe.text import error_line, traceback_of
 from tickless.output import filled
@@ -23,7 +24,7 @@ from tickless.stores import Store
 STAY_RUNS = 256
 STAY_US = 20_000
 """How long a drainer stays: others who share the pool get a turn."""
-_NEVER_RAN = (CoroutineType, GeneratorType, AsyncGeneratorType)
+_NEVER_RAN = frozenset({CoroutineType, GeneratorType, AsyncGeneratorType})
 
 
 @final
@@ -66,8 +67,17 @@ class StopFlag:
         return self._event.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """True when the stop was asked for, False after `timeout` seconds without."""
-        return self._event.wait(timeout)
+        """True when the stop was asked for, False after `timeout` seconds without; zero or less only looks.
+
+        Raises ScheduleError for what is no number of seconds. A longer wait than the system has ends after the longest.
+        """
+        if timeout is None:
+            return self._event.wait()
+        if type(timeout) not in (int, float) or timeout != timeout:  # not by isinstance: True is an int too
+            raise ScheduleError(
+                f"stop_requested.wait({shown(timeout)}): needs seconds, or None to wait for as long as it takes"
+            )
+        return self._event.wait(max(0, min(timeout, LONGEST_SLEEP_S)))
 
 
 @final
@@ -103,9 +113,21 @@ def current_run() -> CurrentRun | DistantRun:
     return distant
 
 
+Seat = list[RunRecord | None]
+"""One place: the run that a thread is inside of."""
+_seats: dict[int, tuple[Store, Seat]] = {}
+"""Thread -> whose run it is inside of. A context can be copied elsewhere; a thread is where it is."""
+
+
 def run_going_on(store: Store) -> RunRecord | None:
-    """The run of this store that the caller is inside of, if any."""
-    return _run.get() if _store.get() is store else None
+    """The run of this store that goes on and that the caller is inside of, by its thread or by its context."""
+    there, seat = _seats.get(get_ident(), (None, ()))
+    by_thread = seat[0] if there is store and seat else None
+    by_context = _run.get() if _store.get() is store else None
+    for run in (by_thread, by_context):
+        if run is not None and run.state is State.RUNNING and hasattr(run, "task"):
+            return run
+    return None
 
 
 class Worker:
@@ -125,7 +147,7 @@ class Worker:
         A child that this makes ready is taken by this very loop, so `look` is told to spare one.
         """
         store, now, look = self._store, self._now, self._look
-        with self.context() as set_run:
+        with self.context() as (set_run, seat):
             at = now()
             leave_at = at + STAY_US
             for _ in range(self._stay_runs):
@@ -133,22 +155,33 @@ class Worker:
                 if run is None:
                     break
                 set_run(run)
+                seat[0] = run
                 outcome = self.outcome(run)
                 at = now()
-                if store.finish(run, outcome, at):
+                changed = store.finish(run, outcome, at)
+                del outcome  # what nobody holds must not live through the next run
+                if changed:
                     look(1)
                 if at > leave_at:
                     break
 
     @contextmanager
-    def context(self) -> Iterator[Callable[[RunRecord], object]]:
-        """While inside, `current_run()` answers; gives the function that says which run it is."""
+    def context(self) -> Iterator[tuple[Callable[[RunRecord], object], Seat]]:
+        """While inside, `current_run()` answers. Gives what says which run it is: to its context, and to its thread."""
+        me = get_ident()
+        seat: Seat
+        before, seat = _seats.get(me), [None]
         in_store, in_run = _store.set(self._store), _run.set(None)
+        _seats[me] = self._store, seat
         try:
-            yield _run.set
+            yield _run.set, seat
         finally:
             _run.reset(in_run)
             _store.reset(in_store)
+            if before is None:
+                del _seats[me]
+            else:
+                _seats[me] = before
 
     def outcome(self, run: RunRecord) -> Outcome:
         """Call the user's work. The one place where what user code raises is caught, BaseException included."""
@@ -158,27 +191,34 @@ class Worker:
             if more is not None and more.outputs:
                 args, kwargs = _filled_call(args, kwargs)
             value = work(*args, **kwargs) if kwargs else work(*args)  # type: ignore[misc]  # a live task has them
+            return SUCCESS if value is None else self.success(value)
         except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome, and ends nothing else
             return self.failure(error)
-        return SUCCESS if value is None else self.success(value)
 
     def success(self, value: Any) -> Outcome:
-        """The outcome of a work that returned. What never ran, such as a coroutine, is a failure and is closed."""
-        if not isinstance(value, _NEVER_RAN):
+        """The outcome of a work that returned. What never ran, such as a coroutine, is a failure and is closed.
+
+        Asked by type: a proxy answers `isinstance` with foreign code.
+        """
+        kind = type(value)
+        if kind not in _NEVER_RAN:
             return Outcome(State.SUCCEEDED, value)
-        if not isinstance(value, AsyncGeneratorType):
+        if kind is not AsyncGeneratorType:
             value.close()
-        kind = type(value).__name__
-        return self.failure(
-            ScheduleError(f"the work returned a {kind}, which nobody runs; schedule a plain function that returns")
+        raise ScheduleError(
+            f"the work returned a {kind.__name__}, which nobody runs; schedule a plain function that returns"
         )
 
     def failure(self, error: BaseException) -> Outcome:
         """The outcome of a work that raised. `Stopped` says that it stopped on request."""
-        if isinstance(error, Stopped):
-            return Outcome(State.CANCELLED, error, Reason.STOPPED, error_line(error))
-        trace = traceback_of(error) if self.tracebacks else None
-        return Outcome(State.FAILED, error, None, error_line(error), trace)
+        frame = error.__traceback__
+        if frame is not None and frame.tb_frame.f_code is Worker.outcome.__code__:
+            # Our own frame holds the arguments, which would live as long as somebody keeps the error.
+            BaseException.with_traceback(error, frame.tb_next)
+        line = error_line(error)
+        if issubclass(type(error), Stopped):
+            return Outcome(State.CANCELLED, error, Reason.STOPPED, line)
+        return Outcome(State.FAILED, error, None, line, traceback_of(error) if self.tracebacks else None)
 
     # What the hand for other executors asks: see `pools.single.Desk`
 
@@ -196,7 +236,11 @@ class Worker:
         return (call_distant, key, task.public_id, run.due, task.work, args, dict(kwargs or {}))
 
     def returned(self, run: RunRecord, value: Any) -> None:
-        self._finish(run, SUCCESS if value is None else self.success(value))
+        try:
+            outcome = SUCCESS if value is None else self.success(value)
+        except BaseException as error:  # noqa: BLE001 - to close what never ran is foreign code
+            outcome = self.failure(error)
+        self._finish(run, outcome)
 
     def raised(self, run: RunRecord, error: BaseException) -> None:
         self._finish(run, self.failure(error))

@@ -13,6 +13,15 @@ from tickless import Scheduler
 scheduler = Scheduler()
 scheduler.schedule(print, args=("hello",), id="greet")
 """
+GETATTR = FINE + "def __getattr__(name): raise RuntimeError('no ' + name)"
+PROXY = (
+    FINE
+    + """
+class Proxy:  # as web frameworks have them: unusable outside of a request
+    def __getattribute__(self, name): raise RuntimeError("outside of a request")
+proxy = Proxy()
+"""
+)
 EMPTY = "from tickless import Scheduler\nscheduler = Scheduler()"
 MADE = """
 from tickless import Scheduler
@@ -71,6 +80,9 @@ FAILED_LONG_AGO = FAILING.replace("Scheduler()", "Scheduler(keep_finished=0)") +
         pytest.param("def make(): return 3", "make", 2, id="the function returns something else"),
         pytest.param("def make(): return 1 / 0", "make", 2, id="the function raises"),
         pytest.param("def make(needed): return 3", "make", 2, id="the function needs arguments"),
+        pytest.param(GETATTR, "schedular", 2, id="the file's own __getattr__ raises"),
+        pytest.param(PROXY, "proxy", 2, id="an object that cannot be asked what it is"),
+        pytest.param(PROXY, "schedular", 2, id="such an object beside it"),
         pytest.param(FINE + "\nscheduler.close()", "scheduler", 2, id="the scheduler is closed"),
     ],
 )
@@ -121,6 +133,21 @@ def test_error_of_the_file_is_shown_from_its_own_first_line_on(tmp_path: Path) -
     assert done.stderr.count('  File "') == 2
     assert "importlib" not in done.stderr
     assert "load.py" not in done.stderr
+
+
+def test_error_of_the_files_own_getattr_is_shown_without_our_frames(tmp_path: Path) -> None:
+    """In life: a lazy module whose import fails looks like a crash of tickless."""
+    done = tickless("run", f"{written(tmp_path, GETATTR)}:schedular")
+    assert "RuntimeError: no schedular" in done.stderr
+    assert done.stderr.count('  File "') == 1
+    assert "load.py" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("tickless: ")
+
+
+def test_file_that_makes_its_scheduler_on_demand_is_run(tmp_path: Path) -> None:
+    source = FINE.replace("scheduler = Scheduler()", "made = Scheduler()").replace("scheduler.s", "made.s")
+    done = tickless("run", str(written(tmp_path, source + "def __getattr__(name): return made")))
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
 
 
 def test_file_imports_its_neighbours_and_its_main_part_is_left_alone(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ PLANTS = (
     Plant(
         "idle waiters are woken outside the lock",
         "stores.memory:MemoryStore._finish_plain",
-        (("with self._hold:", "if True:"), ("if not registry.live:", "if True:")),
+        (("with self._hold, self.lock:", "if True:"), ("if not registry.live:", "if True:")),
         programs.idling,
     ),
     Plant(

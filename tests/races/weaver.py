@@ -293,7 +293,7 @@ class WovenThread:
     def start(self) -> None:
         self._joined = self.weaver.spawn(self.name, self._target)
 
-    def join(self) -> None:
+    def join(self, timeout: float | None = None) -> None:
         self._joined()
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import inspect
 import sys
 import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from tickless.errors import shown
 from tickless.scheduler import Scheduler
 
 DEFAULT_NAME = "scheduler"
+_MISSING = object()
 
 
 class NotFound(Exception):
@@ -28,15 +29,16 @@ def load(target: str) -> Scheduler:
     """
     path, name = split(target)
     module = import_file(path)
-    if not hasattr(module, name):
+    found = _guarded(lambda: getattr(module, name, _MISSING), f"{name!r} of {path}")
+    if found is _MISSING:
         raise NotFound(f"{path} has no {name!r}; {_offer(path, module)}")
-    found = getattr(module, name)
-    if isinstance(found, Scheduler):
+    # By type, not by isinstance: a proxy answers that with foreign code, and raises where there is nothing behind it.
+    if type(found) is Scheduler:
         return found
-    if not callable(found) or inspect.isclass(found):
+    if not callable(found) or issubclass(type(found), type):
         raise NotFound(f"{name!r} in {path} is a {type(found).__name__}, not a Scheduler; {_offer(path, module)}")
     made = _guarded(found, f"{name}() in {path}")
-    if not isinstance(made, Scheduler):
+    if type(made) is not Scheduler:
         raise NotFound(f"{name}() in {path} returned a {type(made).__name__}; it must return a Scheduler")
     return made
 
@@ -78,7 +80,7 @@ def _guarded(call: object, what: str) -> object:
         raise NotFound(f"{what} raised {type(error).__name__}, see above; nothing was run") from None
     except SystemExit as error:
         raise NotFound(
-            f"{what} called sys.exit({error.code!r}) before anything was run; "
+            f"{what} called sys.exit({shown(error.code)}) before anything was run; "
             'put what belongs to `python FILE.py` alone under `if __name__ == "__main__":`'
         ) from None
 
@@ -95,7 +97,7 @@ def _theirs(frames: TracebackType | None) -> TracebackType | None:
 
 def _offer(path: Path, module: ModuleType) -> str:
     """The way out: the schedulers that the file does have."""
-    names = [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
+    names = [name for name, value in vars(module).items() if type(value) is Scheduler]
     if names:
         return f"try {' or '.join(f'{path}:{name}' for name in names)}"
     return f"give it one: {DEFAULT_NAME} = tickless.Scheduler()"

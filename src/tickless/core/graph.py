@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tickless.core.record import More, TaskRecord, ended, reason_of, state_of
-from tickless.errors import DependencyError
+from tickless.errors import DependencyError, shown
 from tickless.policies import SUCCEEDED, kind_of_end
 from tickless.states import State
+
+SLACK = 64
 
 
 def link(child: TaskRecord, more: More) -> None:
@@ -24,12 +26,20 @@ def link(child: TaskRecord, more: More) -> None:
                 links = parent.more = More()
             if links.children is None:
                 links.children = []
-            links.children.append(child)
+            _join(links.children, child)
             if parent.run is None or not ended(parent):
                 more.waiting += 1
                 continue
             links.children.remove(child)
         more.seen |= end_of(parent)
+
+
+def _join(children: list[TaskRecord], child: TaskRecord) -> None:
+    """One more child. Those that were cancelled meanwhile go whenever the list has doubled, so that it stays flat."""
+    count = len(children)
+    if count >= SLACK and not count & (count - 1):
+        children[:] = [other for other in children if not ended(other)]
+    children.append(child)
 
 
 def end_of(parent: TaskRecord) -> int:
@@ -101,9 +111,13 @@ def _parents(task: TaskRecord) -> Iterable[TaskRecord]:
 
 
 def _circle(path: list[TaskRecord], again: TaskRecord) -> str:
-    names = [task.id or task.label for task in path[path.index(again) :]]
-    shown = names if len(names) <= 8 else [*names[:4], f"... {len(names) - 7} more ...", *names[-3:]]
+    names = [_short(task.id or task.label) for task in path[path.index(again) :]]
+    few = names if len(names) <= 8 else [*names[:4], f"... {len(names) - 7} more ...", *names[-3:]]
     return (
-        f"after_tasks: {' -> '.join([*shown, names[0]])} is a cycle, so none of them could ever start; "
+        f"after_tasks: {' -> '.join([*few, names[0]])} is a cycle, so none of them could ever start; "
         "take one of these dependencies out"
     )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 and name.isprintable() else shown(name)

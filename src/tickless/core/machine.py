@@ -25,7 +25,6 @@ from tickless.core.record import (
     TaskRecord,
     Waiter,
     due_of,
-    ended,
     more_of,
     move,
 )
@@ -36,7 +35,7 @@ from tickless.instants import Instant
 from tickless.policies import Plan, Skipped, Verdict
 from tickless.records import EventKind, Outcome
 from tickless.rules import Rule, is_ours
-from tickless.states import TERMINAL, Cancelled, Reason, State
+from tickless.states import TERMINAL, Reason, State
 
 FOREVER = Instant(1 << 100)
 AWAKE = Instant(-FOREVER)
@@ -117,7 +116,7 @@ class Machine:
             doomed: list[TaskRecord] = []
             self._decide(task, more, verdict, now, doomed)
             if doomed:
-                self._end(task, now)
+                self.end(task, now)
 
     def enter_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
         """As `enter` for each, but one heapify, and links only once all are there: any may be another's parent."""
@@ -257,10 +256,10 @@ class Machine:
         rule = task.rule
         if rule is None:
             if task.more is not None and task.more.history is not None:
-                self._remember(task, run)
-            self._end(task, now)
+                self.remember(task, run)
+            self.end(task, now)
             return
-        self._remember(task, run)
+        self.remember(task, run)
         due = run.due
         assert due is not None
         value = None if outcome is None else outcome.value
@@ -297,12 +296,12 @@ class Machine:
             self.place(task, plan.due, now)
             return
         if task.run is None:
-            self._end_unrun(task, State.SKIPPED, Reason.NO_NEXT_FIRE, now)
+            self.end_unrun(task, State.SKIPPED, Reason.NO_NEXT_FIRE, now)
             return
         more_of(task).end = (task.run.state, Reason.NO_NEXT_FIRE)
         if task.cell is not None:
             task.cell._value = value
-        self._end(task, now)
+        self.end(task, now)
 
     def consult(self, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
         """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign."""
@@ -330,9 +329,9 @@ class Machine:
     def broken_rule(self, task: TaskRecord, error: BaseException, now: Instant) -> None:
         """The rule raised or lied. Its own task ends, visibly; the others go on."""
         failure = RuleError(f"task {task.public_id}: its rule could not tell the next fire: {error}")
-        self._end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
+        self.end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
 
-    def _end(self, task: TaskRecord, now: Instant) -> None:
+    def end(self, task: TaskRecord, now: Instant) -> None:
         """The task is terminal: its children are released or doomed, theirs too, by work list, never by recursion.
 
         What the task itself held is the caller's to keep until the lock is free.
@@ -345,6 +344,9 @@ class Machine:
             more = parent.more
             if more is None:
                 continue
+            if more.update is not None:
+                self.trash.append(more.update)
+                more.update = None
             if more.waiters is not None:
                 for waiter in more.waiters:
                     waiter.ring()
@@ -381,6 +383,7 @@ class Machine:
             self.place(child, now, now)
 
     def _bind(self, child: TaskRecord, rule: Rule, now: Instant) -> None:
+        """A child's parents have let go: its rule counts from here, on the wall as it was when last looked at."""
         reading = Instant(now + self.offset) if child.wall else now
         self.consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
 
@@ -403,14 +406,14 @@ class Machine:
         run.error = error
         run.reason = reason
         if task.rule is not None or task.more is not None:
-            self._remember(task, run)
+            self.remember(task, run)
         task.run = run
         task.rule = None
         post = self._post_end[state]
         if post is not None:
             post(KINDS[state], now, task, run.due, reason, error)
 
-    def _end_unrun(
+    def end_unrun(
         self,
         task: TaskRecord,
         state: State,
@@ -423,7 +426,7 @@ class Machine:
             task.cell._value = value
         self.trash.append((task.work, task.args, task.kwargs, task.cell))
         self._unrun(task, state, reason, now, error)
-        self._end(task, now)
+        self.end(task, now)
 
     def _note_skipped(self, task: TaskRecord, skipped: Skipped, now: Instant) -> None:
         """One record for all the fires that did not run."""
@@ -431,12 +434,12 @@ class Machine:
         run.finished = now
         run.reason = skipped.reason
         run.fires = (skipped.fires, skipped.last)
-        self._remember(task, run)
+        self.remember(task, run)
         post = self._post_end[State.SKIPPED]
         if post is not None:
             post(EventKind.SKIPPED, now, task, run.due, skipped.reason, None, None, skipped.fires)
 
-    def _remember(self, task: TaskRecord, run: RunRecord) -> None:
+    def remember(self, task: TaskRecord, run: RunRecord) -> None:
         if task.rule is None and (task.more is None or task.more.history is None):
             return  # a one-shot: its only run is `task.run`
         more = more_of(task)
@@ -449,48 +452,8 @@ class Machine:
             task.entry = None
             self.timeline.orphan(self.registry.live)
 
-    def cancel(self, task: TaskRecord, now: Instant, reason: Reason, *, ask: bool = True) -> Cancelled:
-        """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end."""
-        run = task.run
-        if run is not None and self.ready.claim(run):
-            self.trash.append((task.work, task.args, task.kwargs, task.cell))
-            run.finished = now
-            self.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
-            self._remember(task, run)
-            task.rule = None
-            self._end(task, now)
-            return Cancelled.CANCELLED
-        if run is not None and run.state.after:  # a worker has it, or is about to
-            if ask:
-                self.ask_to_stop(run)
-            if task.rule is not None:
-                self.no_more_fires(task, reason)
-            return Cancelled.ASKED
-        # No run, or one that has ended, maybe this very moment: only now can be told an end from a pause between fires.
-        if ended(task):
-            return Cancelled.TOO_LATE
-        self._end_unrun(task, State.CANCELLED, reason, now)
-        return Cancelled.CANCELLED
-
-    def no_more_fires(self, task: TaskRecord, reason: Reason) -> None:
-        """A recurring task that runs has no more fires at once, and is CANCELLED when its run ends."""
-        task.rule = None
-        more = more_of(task)
-        more.end = (State.CANCELLED, reason)
-        if more.history is None:
-            more.history = deque(maxlen=self.keep_runs)
-
-    def ask_to_stop(self, run: RunRecord) -> None:
-        if run.stop is None:
-            run.stop = True
-        elif run.stop is not True:
-            run.stop.set()
-
     def wake_idle(self) -> None:
-        """Called with and without the lock; each waiter is released once."""
-        while self.idle_waiters:
-            try:
-                waiter = self.idle_waiters.pop()
-            except IndexError:
-                return
+        """No task lives: release those who wait for that."""
+        waiters, self.idle_waiters = self.idle_waiters, []
+        for waiter in waiters:
             waiter.ring()

@@ -8,7 +8,7 @@ from typing import Never
 
 from tickless.core import graph
 from tickless.core.record import More, TaskRecord, ended
-from tickless.errors import DependencyError, DuplicateId, UnknownTask
+from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
 SLACK = 256
 """How many finished tasks may pile up beyond the limit before a worker asks for a trim."""
@@ -67,14 +67,14 @@ class Registry:
     def _parent(self, task: TaskRecord, parent: TaskRecord | str, batch: Mapping[str, TaskRecord]) -> TaskRecord:
         if not isinstance(parent, str):
             return parent
-        who = task.id or task.label
+        who = shown(task.id or task.label)
         if parent == task.id:
-            raise DependencyError(f"after_tasks of {who!r}: a task cannot wait for itself; take it out")
+            raise DependencyError(f"after_tasks of {who}: a task cannot wait for itself; take it out")
         found = batch.get(parent)
         try:
             found = found or self.find(parent)
         except UnknownTask as error:
-            raise DependencyError(f"after_tasks of {who!r}: {error}") from None
+            raise DependencyError(f"after_tasks of {who}: {error}") from None
         if found.rule is not None or (found.more is not None and found.more.recurring):
             self._refuse_recurring(task, found)
         return found
@@ -82,9 +82,9 @@ class Registry:
     def _refuse_recurring(self, task: TaskRecord, parent: TaskRecord) -> None:
         if not ended(parent):
             raise DependencyError(
-                f"after_tasks of {task.id or task.label!r}: {parent.id or parent.label!r} is recurring, and which of "
-                "its runs would count is not said; repeat the whole chain as a Flow, or schedule the child from "
-                "inside it"
+                f"after_tasks of {shown(task.id or task.label)}: {shown(parent.id or parent.label)} is recurring, and "
+                "which of its runs would count is not said; repeat the whole chain as a Flow, or schedule the child "
+                "from inside it"
             )
 
     @property
@@ -111,16 +111,17 @@ class Registry:
         task = self.named.get(id)
         if task is not None:
             return task
-        if id[:1] == "#" and id[1:].isdecimal():
+        if id[:1] == "#" and len(id) < 20 and id[1:].isdecimal():
             seq = int(id[1:])
             task = self.live.get(seq)
             if task is not None and task.id is None:
                 return task
-            for task in self.finished:
+            for task in list(self.finished):  # a copy: workers append to it without the lock
                 if task.seq == seq and task.id is None:
                     return task
         raise UnknownTask(
-            f"no task has the id {id!r}; it never had one, or it ended and was forgotten (keep_finished={self.keep})"
+            f"no task has the id {shown(id)}; it never had one, or it ended and was forgotten "
+            f"(keep_finished={self.keep})"
         )
 
     def listing(self) -> list[TaskRecord]:
@@ -131,5 +132,6 @@ class Registry:
 
 def _refuse_duplicate(id: str) -> Never:
     raise DuplicateId(
-        f'id {id!r}: a task of that id is listed already; choose another id, or say exists="keep" or exists="update"'
+        f"id {shown(id)}: a task of that id is listed already; choose another id, "
+        'or say exists="keep" or exists="update"'
     )

@@ -22,11 +22,11 @@ def on_step(machine: Machine, offset: int, wall: Instant) -> None:
     machine.offset = offset
     now = Instant(wall - offset)
     for task in list(machine.registry.live.values()):
-        if task.wall and task.entry is not None:
+        if task.wall and task.entry is not None and task.due is not None:
             machine.unplace(task)
             if task.rule is not None and back >= REPEAT_US:
                 _plan_from(machine, task, task.rule, wall, now)
-            elif task.due is not None:
+            else:
                 machine.place(task, task.due, now)
 
 

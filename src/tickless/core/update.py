@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tickless import policies
 from tickless.core import graph
+from tickless.core.cancel import cancel
 from tickless.core.record import More, TaskRecord, ended, more_of
-from tickless.errors import DependencyError
+from tickless.errors import DependencyError, shown
 from tickless.instants import Instant
 from tickless.states import Exists, Reason
 
@@ -39,14 +40,14 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     machine.registry.admit(new)
     machine.enter(new, now)
     if there is not None:  # after the new one is in, so that there is no moment of idleness
-        machine.cancel(there, now, Reason.REPLACED, ask=False)
+        cancel(machine, there, now, Reason.REPLACED, ask=False)
     return new
 
 
 def _check_children(machine: Machine, there: TaskRecord, more: More) -> None:
     if any(child in machine.waiting for child in more.children or ()):
         raise DependencyError(
-            f"id {there.id!r}: tasks wait for its end, and an update to a recurring task would have them wait for "
+            f"id {shown(there.id)}: tasks wait for its end, and an update to a recurring task would have them wait for "
             "ever; cancel it first, or schedule the recurring task under another id"
         )
 
@@ -79,6 +80,8 @@ def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | No
     if there.rule is not None and new.rule is not None and policies.same_rule(there.rule, new.rule):
         return None
     there.rule, there.wall = new.rule, new.wall
+    if there.more is not None:
+        there.more.recurring, there.more.when = False, None  # what it was to become once; now `rule` tells
     machine.questions.drop(there)
     machine.unplace(there)
     if new.rule is None:

@@ -38,20 +38,29 @@ def shape_of(text: str) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """`Type: message` on one line; a message that cannot be made is said to be so."""
+    """`Type: message` on one line; a message that cannot be made is said to be so. Never raises."""
     try:
-        message = str(error)
+        message = str.__str__(str(error))  # exactly a str: a subclass may bring foreign code along
     except BaseException as second:  # noqa: BLE001  # a foreign __str__ raises; the first error must still be told
-        message = f"<no message: str() raised {type(second).__name__}>"
-    return printable(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+        message = f"<no message: str() raised {type_name(second)}>"
+    return printable(f"{type_name(error)}: {message}" if message else type_name(error))
 
 
 def traceback_of(error: BaseException) -> str:
     """The traceback as text, printable; never raises."""
     try:
         return printable_lines("".join(traceback.format_exception(error)))
-    except Exception as second:  # noqa: BLE001  # an exception type whose own attributes raise
-        return f"<no traceback: {type(second).__name__}>"
+    except BaseException as second:  # noqa: BLE001  # an exception type whose own attributes raise
+        return f"<no traceback: {type_name(second)}>"
+
+
+def type_name(thing: object) -> str:
+    """The name of its type, from the type itself: a metaclass may answer for `__name__` with foreign code."""
+    name: str = _NAME_OF_TYPE.__get__(type(thing))
+    return name
+
+
+_NAME_OF_TYPE = type.__dict__["__name__"]
 
 
 def span_text(span_us: int) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Protocol, final
 
-from tickless.errors import PoolError
+from tickless.errors import PoolError, shown
 
 __all__ = ["Hand", "Pool", "checked_slots", "pool_of"]
+
+
+MOST_SLOTS = 1_000_000
+"""More runs at a time than any executor bears."""
 
 
 @final
@@ -26,7 +30,7 @@ class Pool:
 
     def __init__(self, executor: Executor, slots: int | None = None) -> None:
         if not callable(getattr(executor, "submit", None)):
-            raise PoolError(f"pool {executor!r}: needs a concurrent.futures.Executor; it has no submit")
+            raise PoolError(f"pool {shown(executor)}: needs a concurrent.futures.Executor; it has no submit")
         own = getattr(executor, "tickless_slots", None)
         if own is None and isinstance(executor, ThreadPoolExecutor):
             own = getattr(executor, "_max_workers", None)  # it has no public name; if it goes, `slots` must be given
@@ -46,8 +50,8 @@ class Pool:
 
 def checked_slots(slots: int) -> int:
     """The number itself. Raises PoolError for what is no number of runs at a time."""
-    if type(slots) is not int or slots < 1:
-        raise PoolError(f"slots={slots!r}: needs a whole number of at least 1")
+    if type(slots) is not int or not 1 <= slots <= MOST_SLOTS:
+        raise PoolError(f"slots={shown(slots)}: needs a whole number from 1 to {MOST_SLOTS:,}")
     return slots
 
 

@@ -65,8 +65,9 @@ class DrainHand:
         False when it costs nothing: others are at work, and will take what is ready before they leave.
         """
         self._coming.append(None)
+        begun: list[bool] = []
         try:
-            future = self._executor.submit(self._drain)
+            future = self._executor.submit(self._drain, begun)
         except BaseException as error:
             self._coming.pop()
             self.free.append(None)
@@ -74,10 +75,11 @@ class DrainHand:
                 self._reject(error)
                 raise
             return len(self.free) == self._slots and self._reject(error)
-        future.add_done_callback(self._after)
+        future.add_done_callback(lambda future: None if begun else self._never_began(future))
         return True
 
-    def _drain(self) -> None:
+    def _drain(self, begun: list[bool]) -> None:
+        begun.append(True)
         self._coming.pop()
         try:
             self._stay()
@@ -86,12 +88,14 @@ class DrainHand:
             self.free.append(None)
             self.start()
 
-    def _after(self, future: Future[Any]) -> None:
-        """A drainer that never came: its future was cancelled, as a pool does that is shut down with cancel_futures.
+    def _never_began(self, future: Future[Any]) -> None:
+        """The pool was shut down with `cancel_futures`; or it broke, say in its initializer: that costs a run its end.
 
-        A ThreadPoolExecutor does so while it holds the lock that `submit` takes: to submit from here would hang.
+        A ThreadPoolExecutor tells so while it holds the lock that `submit` takes: to submit from here would hang.
         """
-        if future.cancelled():
-            self._coming.pop()
-            self.free.append(None)
-            self._more()
+        self._coming.pop()
+        self.free.append(None)
+        error = None if future.cancelled() else future.exception()
+        if error is not None:
+            self._reject(error)
+        self._more()

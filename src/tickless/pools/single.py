@@ -75,14 +75,16 @@ class SingleHand:
 
     def _done(self, run: Any, future: Future[Any]) -> None:
         try:
-            value = future.result()
-        except CancelledError as error:
-            (self._desk.rejected if future.cancelled() else self._desk.raised)(run, error)
-        except BrokenExecutor as error:
-            self._desk.rejected(run, error)
-        except BaseException as error:  # noqa: BLE001 - what the user's code raised, wherever it ran
-            self._desk.raised(run, error)
-        else:
-            self._desk.returned(run, value)
-        self.free.append(None)
-        self._more()
+            try:
+                value = future.result()
+            except CancelledError as error:
+                (self._desk.rejected if future.cancelled() else self._desk.raised)(run, error)
+            except BrokenExecutor as error:
+                self._desk.rejected(run, error)
+            except BaseException as error:  # noqa: BLE001 - what the user's code raised, wherever it ran
+                self._desk.raised(run, error)
+            else:
+                self._desk.returned(run, value)
+        finally:
+            self.free.append(None)
+            self._more()

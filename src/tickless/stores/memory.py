@@ -5,7 +5,7 @@ whoever holds the lock. Two orders carry the proof, and tests/races tries to bre
 
 - store, then look: a worker ends a plain task and then looks whether somebody linked a child or a waiter meanwhile;
   who links looks at the end again afterwards. One of the two sees the other.
-- whoever leaves the lock looks for what was handed over while it was held: `_hold_of` is the only way in and out.
+- whoever leaves the lock looks for what was handed over while it was held: `_hold_of` goes around every hold.
 
 Without the GIL a load may overtake a store, so there every finish goes under the lock (`always_hold`).
 """
@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from threading import Event, Lock
 from typing import Never
 
-from tickless.core import steps, update
+from tickless.core import cancel, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
 from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, move
 from tickless.errors import SchedulerClosed, TaskRejected
@@ -36,20 +36,18 @@ DUE_BATCH = 1024
 
 
 def _hold_of(store: MemoryStore) -> AbstractContextManager[object]:
-    """In and out of the store's lock. Nobody leaves without the look: a prototype that returned early hung on it.
+    """What goes around every hold of the lock: nobody leaves without the look. A prototype that did hung on it.
 
-    A class of its own for each store, so that going in is one call of C.
+    Used as `with self._hold, self.lock`. The lock's own way in and out are calls of C that no Ctrl-C can come between.
     """
-    lock, unsettled = store.lock, store.unsettled
-    asks, trash = store.machine.questions.queue, store.machine.trash
+    unsettled, asks, trash = store.unsettled, store.machine.questions.queue, store.machine.trash
 
     class Hold:
         __slots__ = ()
-        __enter__ = staticmethod(lock.acquire)
+        __enter__ = staticmethod(int)  # nothing to do, in one call of C
 
         @staticmethod
         def __exit__(kind: object, error: object, tb: object) -> None:
-            lock.release()
             if unsettled or asks or trash:
                 store.settle()
 
@@ -75,18 +73,18 @@ class MemoryStore:
         self._always_hold = _no_gil() if always_hold is None else always_hold
 
     def listen(self, post: Post, wants: frozenset[EventKind]) -> None:
-        with self._hold:
+        with self._hold, self.lock:
             self.machine.listen(post, wants)
 
     # Into the store
 
     def open(self) -> None:
-        with self._hold:
+        with self._hold, self.lock:
             self.machine.is_open = True
 
     def add(self, task: TaskRecord, now: Instant) -> None:
         machine = self.machine
-        with self._hold:
+        with self._hold, self.lock:
             if self.is_closed:
                 _refuse_closed()
             if task.id is not None or task.more is not None:
@@ -94,14 +92,14 @@ class MemoryStore:
             machine.enter(task, now)
 
     def add_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
-        with self._hold:
+        with self._hold, self.lock:
             if self.is_closed:
                 _refuse_closed()
             self.machine.registry.admit_many(tasks)
             self.machine.enter_many(tasks, now)
 
     def add_or(self, exists: Exists, task: TaskRecord, now: Instant) -> TaskRecord:
-        with self._hold:
+        with self._hold, self.lock:
             if self.is_closed:
                 _refuse_closed()
             return update.enter_or(self.machine, exists, task, now)
@@ -110,7 +108,7 @@ class MemoryStore:
 
     def due(self, now: Instant, wall: Instant, limit: int = DUE_BATCH) -> bool:
         machine = self.machine
-        with self._hold:
+        with self._hold, self.lock:
             if now > machine.seen:
                 machine.seen = now
             machine.wake_at = AWAKE
@@ -121,7 +119,7 @@ class MemoryStore:
 
     def next_wake(self) -> Instant | None:
         machine = self.machine
-        with self._hold:
+        with self._hold, self.lock:
             head = machine.timeline.head(machine.registry.live)
             machine.wake_at = FOREVER if head is None else head
             return head
@@ -176,7 +174,7 @@ class MemoryStore:
         machine.retire(task)
         registry = machine.registry
         if not registry.live and machine.idle_waiters:
-            with self._hold:  # else a waiter that came later, for a task that came later, would be woken too
+            with self._hold, self.lock:  # else a waiter that came later, for a task that came later, would be woken too
                 if not registry.live:
                     machine.wake_idle()
             return True
@@ -189,11 +187,11 @@ class MemoryStore:
         while self.unsettled:
             run, outcome = self.unsettled.popleft()
             task = run.task
-            self.machine.trash.append((task.work, task.args, task.kwargs, task.cell))
+            self.machine.trash.append((outcome, task.work, task.args, task.kwargs, task.cell))
             self.machine.settle(run, outcome)
 
     def reject(self, error: str, now: Instant) -> bool:
-        with self._hold:
+        with self._hold, self.lock:
             run = self.machine.ready.take()
             if run is None:
                 return False
@@ -239,20 +237,17 @@ class MemoryStore:
             plan = asked.question()
         except BaseException as error:  # noqa: BLE001 - foreign code: whatever it raises ends its own task only
             plan = error
-        self.lock.acquire()  # not by `_hold`: its look on leaving is the loop in `settle`
-        try:
+        with self.lock:  # without `_hold`: its look on leaving is the loop in `settle`
             machine.answered(asked, plan)
-        finally:
-            self.lock.release()
 
     # From outside
 
     def cancel(self, task: TaskRecord, now: Instant) -> Cancelled:
-        with self._hold:
-            return self.machine.cancel(task, now, Reason.CANCELLED)
+        with self._hold, self.lock:
+            return cancel.cancel(self.machine, task, now, Reason.CANCELLED)
 
     def stop_flag(self, run: RunRecord) -> Event:
-        with self._hold:
+        with self._hold, self.lock:
             flag = run.stop
             if not isinstance(flag, Event):
                 flag = Event()
@@ -262,22 +257,22 @@ class MemoryStore:
             return flag
 
     def stop_running(self) -> None:
-        with self._hold:
-            for task in self.machine.registry.live.values():
+        with self._hold, self.lock:
+            for task in list(self.machine.registry.live.values()):
                 if task.run is not None and task.run.state is State.RUNNING:
-                    self.machine.ask_to_stop(task.run)
+                    cancel.ask_to_stop(task.run)
 
     def close(self, now: Instant) -> None:
         machine = self.machine
-        with self._hold:
+        with self._hold, self.lock:
             self.is_closed = True
             machine.is_open = False
             machine.waiting.clear()  # so that no end of a parent decides anything any more
             for task in list(machine.registry.live.values()):
-                machine.cancel(task, now, Reason.CLOSED, ask=False)
+                cancel.cancel(machine, task, now, Reason.CLOSED, ask=False)
 
     def await_end(self, task: TaskRecord, waiter: Waiter) -> bool:
-        with self._hold:
+        with self._hold, self.lock:
             if ended(task):
                 return False
             more = more_of(task)
@@ -290,7 +285,7 @@ class MemoryStore:
             return False
 
     def await_idle(self, waiter: Waiter) -> bool:
-        with self._hold:
+        with self._hold, self.lock:
             self.machine.idle_waiters.append(waiter)
             if self.machine.registry.live:
                 return True
@@ -298,7 +293,7 @@ class MemoryStore:
             return False
 
     def forget_waiter(self, waiter: Waiter, task: TaskRecord | None) -> None:
-        with self._hold:
+        with self._hold, self.lock:
             waiters = self.machine.idle_waiters if task is None else more_of(task).waiters
             if waiters and waiter in waiters:
                 waiters.remove(waiter)
@@ -306,28 +301,28 @@ class MemoryStore:
     # Snapshots
 
     def find(self, id: str) -> TaskRecord:
-        with self._hold:
+        with self._hold, self.lock:
             return self.machine.registry.find(id)
 
     def get(self, task: TaskRecord) -> TaskInfo:
-        with self._hold:
+        with self._hold, self.lock:
             return task_of(task)
 
     def tasks(self) -> list[TaskInfo]:
-        with self._hold:
+        with self._hold, self.lock:
             return [task_of(task) for task in self.machine.registry.listing()]
 
     def runs(self, task: TaskRecord, limit: int | None = None) -> list[Run]:
-        with self._hold:
+        with self._hold, self.lock:
             return runs_of(task, limit)
 
     def live(self) -> list[TaskRecord]:
-        with self._hold:
+        with self._hold, self.lock:
             return list(self.machine.registry.live.values())
 
     def running(self) -> list[Run]:
-        with self._hold:
-            pairs = [(task, task.run) for task in self.machine.registry.live.values()]
+        with self._hold, self.lock:
+            pairs = [(task, task.run) for task in list(self.machine.registry.live.values())]
             return [run_of(task, run) for task, run in pairs if run is not None and run.state is State.RUNNING]
 
 

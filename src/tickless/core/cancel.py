@@ -1,0 +1,57 @@
+"""Cancelling: one compare-and-set decides, and tells the truth about what became of the task. Under the lock."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from tickless.core.record import RunRecord, TaskRecord, ended, more_of
+from tickless.instants import Instant
+from tickless.records import Outcome
+from tickless.states import Cancelled, Reason, State
+
+if TYPE_CHECKING:
+    from tickless.core.machine import Machine
+
+
+def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, ask: bool = True) -> Cancelled:
+    """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end."""
+    run = task.run
+    if run is not None and machine.ready.claim(run):
+        machine.trash.append((task.work, task.args, task.kwargs, task.cell))
+        run.finished = now
+        machine.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
+        machine.remember(task, run)
+        task.rule = None
+        machine.end(task, now)
+        return Cancelled.CANCELLED
+    if run is not None and run.state.after:  # a worker has it, or is about to
+        if ask:
+            ask_to_stop(run)
+        if task.rule is not None:
+            _no_more_fires(machine, task, reason)
+        return Cancelled.ASKED
+    # No run, or one that has ended, maybe this very moment: only now can be told an end from a pause between fires.
+    if ended(task):
+        return Cancelled.TOO_LATE
+    machine.end_unrun(task, State.CANCELLED, reason, now)
+    return Cancelled.CANCELLED
+
+
+def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:
+    """A recurring task that runs has no more fires at once, and is CANCELLED when its run ends."""
+    more = more_of(task)  # before the rule goes: a worker would end a task without either as a plain one
+    more.end = (State.CANCELLED, reason)
+    if more.history is None:
+        more.history = deque(maxlen=machine.keep_runs)
+    machine.trash.append(more.update)
+    more.update = None
+    task.rule = None
+
+
+def ask_to_stop(run: RunRecord) -> None:
+    """Set the run's stop flag, whether or not somebody looks at it yet."""
+    if run.stop is None:
+        run.stop = True
+    elif run.stop is not True:
+        run.stop.set()
