@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tickless.core.record import RunRecord, TaskRecord
@@ -76,6 +78,44 @@ def test_a_task_without_an_id_is_found_by_its_number() -> None:
     for id in ("#3", "#4", "#", "# 1", "#-1", "#1.0", "#²", "1", ""):
         with pytest.raises(UnknownTask, match="keep_finished=10"):
             registry.find(id)
+
+
+class Ending(TaskRecord):
+    """While its number is looked at, a worker ends another task: that takes no lock."""
+
+    __slots__ = ()
+
+    @property
+    def seq(self) -> int:
+        if ENDED_MEANWHILE:
+            REGISTRIES[0].finished.append(ENDED_MEANWHILE.pop())
+        seq: int = _SEQ.__get__(self, TaskRecord)
+        return seq
+
+    @seq.setter
+    def seq(self, seq: int) -> None:
+        _SEQ.__set__(self, seq)
+
+
+_SEQ: Any = TaskRecord.__dict__["seq"]
+REGISTRIES: list[Registry] = []
+ENDED_MEANWHILE: list[TaskRecord] = []
+
+
+@pytest.mark.parametrize("wanted", ["#2", "#3", "nobody"])
+def test_a_task_is_found_by_its_number_while_workers_end_others(wanted: str) -> None:
+    """In life: `get("#3")` on a page of the status, and once a week "deque mutated during iteration"."""
+    registry = Registry(10)
+    tasks = [listed(registry, seq, ended=True) for seq in (1, 2, 3)]
+    tasks[0].__class__ = Ending
+    REGISTRIES[:] = [registry]
+    ENDED_MEANWHILE[:] = [draft(None, NOON_US, NOON_US)]
+    if wanted == "nobody":
+        with pytest.raises(UnknownTask, match="#99"):
+            registry.find("#99")
+    else:
+        assert registry.find(wanted) is tasks[int(wanted[1:]) - 1]
+    assert not ENDED_MEANWHILE
 
 
 def test_parents_are_turned_into_tasks_each_once() -> None:

@@ -18,7 +18,7 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
     """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end."""
     run = task.run
     if run is not None and machine.ready.claim(run):
-        machine.trash.append((task.work, task.args, task.kwargs, task.cell))
+        machine.trash.append((task.work, task.args, task.kwargs, task.rule, task.cell))
         run.finished = now
         machine.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
         machine.remember(task, run)
@@ -44,7 +44,7 @@ def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:
     more.end = (State.CANCELLED, reason)
     if more.history is None:
         more.history = deque(maxlen=machine.keep_runs)
-    machine.trash.append(more.update)
+    machine.trash.append((more.update, task.rule))
     more.update = None
     task.rule = None
 

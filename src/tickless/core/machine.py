@@ -320,7 +320,7 @@ class Machine:
         task = asked.task
         if not self.questions.settle(asked):
             return
-        self.trash.append((task.work, task.args, task.kwargs, task.cell))  # should this answer end it
+        self.trash.append((task.work, task.args, task.kwargs, task.rule, task.cell))  # should this answer end it
         if isinstance(plan, BaseException):
             self.broken_rule(task, plan, asked.at)
         else:
@@ -339,7 +339,7 @@ class Machine:
         todo = [task]
         for parent in todo:
             if parent is not task:
-                self.trash.append((parent.work, parent.args, parent.kwargs, parent.cell))
+                self.trash.append((parent.work, parent.args, parent.kwargs, parent.rule, parent.cell))
             self.retire(parent)
             more = parent.more
             if more is None:
@@ -424,7 +424,7 @@ class Machine:
     ) -> None:
         if task.cell is not None and value is not None:
             task.cell._value = value
-        self.trash.append((task.work, task.args, task.kwargs, task.cell))
+        self.trash.append((task.work, task.args, task.kwargs, task.rule, task.cell))
         self._unrun(task, state, reason, now, error)
         self.end(task, now)
 

@@ -65,7 +65,9 @@ def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
 
 def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) -> None:
     if _busy(there):
-        more_of(there).update = new  # not under the run: a worker may be reading the work and its arguments
+        more = more_of(there)
+        machine.trash.append(more.update)
+        more.update = new  # not under the run: a worker may be reading the work and its arguments
         return
     first = become(machine, there, new)
     if first is not None:
@@ -74,7 +76,7 @@ def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) 
 
 def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | None:
     """Update a task that no run holds. Gives the new first fire when the rule, and so its place, changed; else None."""
-    machine.trash.append((there.work, there.args, there.kwargs))
+    machine.trash.append((there.work, there.args, there.kwargs, there.rule))
     there.work, there.args, there.kwargs = new.work, new.args, new.kwargs
     there.name, there.priority = new.name, new.priority
     if there.rule is not None and new.rule is not None and policies.same_rule(there.rule, new.rule):

@@ -147,7 +147,13 @@ class MemoryStore:
         if task.rule is None and task.more is None and not self._always_hold:
             return self._finish_plain(run, task, outcome)
         if self.lock.acquire(False):
-            held = (task.work, task.args, task.kwargs, task.cell)  # so that none of it goes before the lock is free
+            held = (
+                task.work,
+                task.args,
+                task.kwargs,
+                task.rule,
+                task.cell,
+            )  # so that none of it goes before the lock is free
             machine = self.machine
             try:
                 self._settle_handed()
@@ -187,7 +193,7 @@ class MemoryStore:
         while self.unsettled:
             run, outcome = self.unsettled.popleft()
             task = run.task
-            self.machine.trash.append((outcome, task.work, task.args, task.kwargs, task.cell))
+            self.machine.trash.append((outcome, task.work, task.args, task.kwargs, task.rule, task.cell))
             self.machine.settle(run, outcome)
 
     def reject(self, error: str, now: Instant) -> bool:
