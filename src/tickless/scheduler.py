@@ -178,7 +178,7 @@ class Scheduler:
             self._store.add_many(records, now)
         except BaseException:
             for record in records:
-                record.cell = None  # handle and record would keep each other, and the arguments
+                record.cell = record.more = None  # they would keep one another, and the arguments
             raise
         self._look()
         return tasks

@@ -193,6 +193,7 @@ class Worker:
             value = work(*args, **kwargs) if kwargs else work(*args)  # type: ignore[misc]  # a live task has them
             return SUCCESS if value is None else self.success(value)
         except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome, and ends nothing else
+            del work, args, kwargs  # this frame lives as long as somebody keeps the error, by the frames above it
             return self.failure(error)
 
     def success(self, value: Any) -> Outcome:
@@ -211,10 +212,13 @@ class Worker:
 
     def failure(self, error: BaseException) -> Outcome:
         """The outcome of a work that raised. `Stopped` says that it stopped on request."""
-        frame = error.__traceback__
-        if frame is not None and frame.tb_frame.f_code is Worker.outcome.__code__:
-            # Our own frame holds the arguments, which would live as long as somebody keeps the error.
-            BaseException.with_traceback(error, frame.tb_next)
+        # The traceback begins with the user's code: our own frames say nothing about the error.
+        rest = frame = error.__traceback__
+        while frame is not None:
+            if frame.tb_frame.f_code in _OUR_FRAMES:
+                rest = frame.tb_next
+            frame = frame.tb_next
+        BaseException.with_traceback(error, rest)
         line = error_line(error)
         if issubclass(type(error), Stopped):
             return Outcome(State.CANCELLED, error, Reason.STOPPED, line)
@@ -278,9 +282,13 @@ def call_distant(
     try:
         return work(*args, **kwargs)
     finally:
+        del work, args, kwargs  # as in `Worker.outcome`
         _distant.reset(distant)
         _run.reset(in_run)
         _store.reset(in_store)
+
+
+_OUR_FRAMES = frozenset({Worker.outcome.__code__, call_distant.__code__})
 
 
 def _filled_call(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

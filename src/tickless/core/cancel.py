@@ -44,6 +44,7 @@ def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:
     more.end = (State.CANCELLED, reason)
     if more.history is None:
         more.history = deque(maxlen=machine.keep_runs)
+        more.recurring = True
     machine.trash.append((more.update, task.rule))
     more.update = None
     task.rule = None

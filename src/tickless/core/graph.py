@@ -38,6 +38,9 @@ def _join(children: list[TaskRecord], child: TaskRecord) -> None:
     """One more child. Those that were cancelled meanwhile go whenever the list has doubled, so that it stays flat."""
     count = len(children)
     if count >= SLACK and not count & (count - 1):
+        for other in children:
+            if ended(other) and other.more is not None:
+                other.more.waiting -= 1  # it is counted down now, since it will not be when the parent ends
         children[:] = [other for other in children if not ended(other)]
     children.append(child)
 

@@ -53,7 +53,7 @@ def story(task: TaskRecord) -> str:
         f"due {task.due}, wall {task.wall}, entry {task.entry}, rule {task.rule!r}",
     ]
     if more is not None:
-        parents = [p if isinstance(p, str) else f"{p.public_id}={state_of(p)}" for p in more.parents]
+        parents = [str(p) if isinstance(p, str | int) else f"{p.public_id}={state_of(p)}" for p in more.parents]
         lines.append(f"waits for {more.waiting} of {parents} by {more.run_if}, has seen {more.seen:04b}")
         lines.append(
             f"children {[child.public_id for child in more.children or ()]}, kin {list(more.kin)}, end {more.end}"

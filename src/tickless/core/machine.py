@@ -445,6 +445,7 @@ class Machine:
         more = more_of(task)
         if more.history is None:
             more.history = deque(maxlen=self.keep_runs)
+            more.recurring = True  # it is listed as that to its end
         more.history.append(run)
 
     def unplace(self, task: TaskRecord) -> None:

@@ -138,7 +138,7 @@ class More:
         self.when: Rule | None = None
         """The rule as given: to be bound when the parents let go, and to see whether an update changes it."""
         self.recurring = False
-        """Whether `when` may fire more than once; asked at the door, since asking a user's own rule is foreign code."""
+        """Whether it fires, or `when` will, more than once. Asked at the door: a user's own rule is foreign code."""
         self.outputs = False
         """True when the arguments hold outputs of parents."""
         self.update: TaskRecord | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tickless.core.record import RunRecord, TaskRecord, due_of, ended, reason_of, state_of
+from tickless.core.record import RunRecord, TaskRecord, due_of, reason_of, state_of
 from tickless.records import Run, TaskInfo
 
 
@@ -52,7 +52,7 @@ def task_of(task: TaskRecord) -> TaskInfo:
         parents=() if more is None else tuple(map(_id_of, more.parents)),
         children=() if more is None else tuple(map(_id_of, more.kin or more.children or ())),
         # One that has ended has let go of its rule; that it has a history shows what it was.
-        recurring=_recurs(task),
+        recurring=task.rule is not None or (more is not None and more.recurring),
     )
 
 
@@ -60,11 +60,3 @@ def _id_of(kin: TaskRecord | str | int) -> str:
     if isinstance(kin, TaskRecord):
         return kin.public_id
     return kin if isinstance(kin, str) else f"#{kin}"
-
-
-def _recurs(task: TaskRecord) -> bool:
-    """Whether more fires than one may come or, once it has ended, came."""
-    more = task.more
-    if task.rule is not None or (more is not None and more.recurring):
-        return True
-    return more is not None and more.history is not None and (more.end is not None or ended(task))
