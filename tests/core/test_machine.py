@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -131,10 +130,3 @@ def test_a_recurring_task_that_an_update_makes_run_once_is_not_recurring(has_par
     world.clock.advance(60)
     assert world.story == ["beat"] * runs + ["once", "child"]
     assert (task.state, child.state) == (State.SUCCEEDED, State.SUCCEEDED)
-
-
-# Bound to the wall
-
-
-def at(hour: int, minute: int = 0) -> datetime:
-    return datetime.fromisoformat(f"2024-01-01T{hour:02d}:{minute:02d}:00+00:00")
