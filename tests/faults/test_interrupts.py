@@ -174,7 +174,7 @@ def in_a_context_of_its_own(verb: str, look: Callable[[Scene, int], None]) -> No
 
 
 OPEN = ("a run", "a run that is settled later")
-"""A finish tries the lock, and a Ctrl-C may come between that and its `try`. Only a run inside the main thread meets it."""
+"""A finish tries the lock, and a Ctrl-C may come between that and its `try`: only where the main thread runs tasks."""
 READY_AT_ONCE = ("schedule now", "schedule_many")
 """A Ctrl-C between the making of a ready run and its place in the queue leaves a run that nobody takes."""
 
