@@ -59,7 +59,7 @@ PLANTS = (
     Plant(
         "two settle at once",
         "stores.memory:MemoryStore.finish",
-        (("self.lock.acquire(False)", "True"), ("self.lock.release()", "pass")),
+        (("map(self.lock.acquire, _NO_WAIT)", "(True,)"), ("self.lock.release()", "pass")),
         programs.settling,
         slots=2,
     ),

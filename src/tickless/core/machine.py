@@ -171,10 +171,14 @@ class Machine:
         self.signs.earlier = self.signs.stirred = True
 
     def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
-        run = task.run = RunRecord(task, due, State.READY)
+        run = RunRecord(task, due, State.READY)
         if task.wall:
             run.at = Instant(due - self.offset)
-        self.ready.push(run, task.priority)
+        ready = self.ready  # its `push`, written out: a Ctrl-C between these lines would leave a run that none can take
+        append = ready.lane(task.priority).append
+        task.run = run
+        ready.claims[run] = True
+        append(run)
         self.signs.stirred = True
         if now > self.seen:
             self.seen = now

@@ -31,6 +31,9 @@ from tickless.stores.snapshots import run_of, runs_of, task_of
 
 STEP_US = 250_000
 """An offset between wall and elapsed clock that moved by more than this is a step: wall entries are re-placed."""
+_NO_WAIT = (False,)
+"""`for mine in map(lock.acquire, _NO_WAIT)` tries once, and no Ctrl-C comes between the lock and `mine`: no call of
+Python's own is between them. After `if lock.acquire(False):` one could, before any `try`."""
 DUE_BATCH = 1024
 """How many entries surface under one hold, so that a flood never keeps the lock for long."""
 
@@ -146,25 +149,20 @@ class MemoryStore:
         run.finished = now
         if task.rule is None and task.more is None and not self._always_hold:
             return self._finish_plain(run, task, outcome)
-        if self.lock.acquire(False):
-            held = (
-                task.work,
-                task.args,
-                task.kwargs,
-                task.rule,
-                task.cell,
-            )  # so that none of it goes before the lock is free
-            machine = self.machine
-            try:
-                self._settle_handed()
-                machine.settle(run, outcome)
-            finally:
+        held = (task.work, task.args, task.kwargs, task.cell, task.rule)  # none of it goes before the lock is free
+        machine, mine = self.machine, False
+        try:
+            for mine in map(self.lock.acquire, _NO_WAIT):
+                if mine:
+                    self._settle_handed()
+                    machine.settle(run, outcome)
+        finally:
+            if mine:
                 self.lock.release()
-            del held
-            if self.unsettled or machine.questions.queue or machine.trash:
-                self.settle()
-        else:
+        del held
+        if not mine:
             self.unsettled.append((run, outcome))
+        if self.unsettled or machine.questions.queue or machine.trash:
             self.settle()
         return True
 
@@ -211,13 +209,16 @@ class MemoryStore:
         while unsettled or machine.registry.overfull or machine.questions.queue or machine.trash:
             self._empty_trash()
             if unsettled or machine.registry.overfull:
-                if self.lock.acquire(False):
-                    try:
-                        self._settle_handed()
-                        machine.registry.trim()
-                    finally:
+                mine = False
+                try:
+                    for mine in map(self.lock.acquire, _NO_WAIT):
+                        if mine:
+                            self._settle_handed()
+                            machine.registry.trim()
+                finally:
+                    if mine:
                         self.lock.release()
-                elif not machine.questions.queue:
+                if not mine and not machine.questions.queue:
                     return
             if machine.questions.queue:
                 self._ask_one()
