@@ -174,11 +174,7 @@ class Machine:
         run = RunRecord(task, due, State.READY)
         if task.wall:
             run.at = Instant(due - self.offset)
-        ready = self.ready  # its `push`, written out: a Ctrl-C between these lines would leave a run that none can take
-        append = ready.lane(task.priority).append
-        task.run = run
-        ready.claims[run] = True
-        append(run)
+        self.ready.push(run, task.priority)
         self.signs.stirred = True
         if now > self.seen:
             self.seen = now

@@ -28,20 +28,20 @@ class ReadyQueue:
         return len(self.claims)
 
     def push(self, run: RunRecord, priority: int) -> None:
-        """Add at the end of its lane. The claim comes first: a run in a lane without one would be taken for gone."""
-        lane = self.lane(priority)
-        self.claims[run] = True
-        lane.append(run)
+        """Give the task its run, at the end of its lane. The claim comes first: without one it would be taken for gone.
 
-    def lane(self, priority: int) -> deque[RunRecord]:
-        """The lane of that priority, made if there is none."""
+        The lane is there before the run is: a Ctrl-C between the last three lines would leave one that none can take.
+        """
         lane = self._lanes.get(priority)
         if lane is None:
             # Lanes that ran empty go, lest every priority that was ever used be looked at for each run.
             self._lanes = {p: lane for p, lane in self._lanes.items() if lane}
             lane = self._lanes[priority] = deque()
             self._order = tuple(self._lanes[p] for p in sorted(self._lanes, reverse=True))
-        return lane
+        append = lane.append
+        run.task.run = run
+        self.claims[run] = True
+        append(run)
 
     def take(self) -> RunRecord | None:
         """The next run, which now is the caller's alone; None when there is none."""
