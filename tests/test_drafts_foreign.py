@@ -157,7 +157,7 @@ def test_ids_names_and_keys_of_a_subclass_are_plain_texts_from_the_door_on() -> 
     two = schedule(work, id="two", after_tasks=[Hostile("one")], kwargs={Own("key"): 1})
     many = [Call(work, id=Hostile("three")), Call(work, id=Hostile("four"), after_tasks=[Hostile("three")])]
     three, four = world.scheduler.schedule_many(many)
-    texts = [one.id, one.name, three.id, *two.parents, *four.parents, *(two._record.kwargs or {})]
+    texts = [one.id, one.name, three.id, *two.parents, *four.parents, *(two._kwargs or {})]
     assert texts == ["one", "first", "three", "one", "three", "key"]
     assert {type(text) for text in texts} == {str}
     with pytest.raises(DuplicateId, match="id 'one'"):

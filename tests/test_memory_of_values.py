@@ -275,7 +275,7 @@ def test_the_arguments_of_an_update_under_a_run_live_until_the_next_one_or_the_e
 
 def children_of(record: TaskRecord) -> int:
     """How many the record itself holds."""
-    return 0 if record.more is None or record.more.children is None else len(record.more.children)
+    return 0 if record._children is None else len(record._children)
 
 
 @pytest.mark.parametrize("gates", [1, 2])
@@ -291,7 +291,7 @@ def test_a_living_parent_does_not_keep_its_cancelled_children(gates: int) -> Non
         else:
             kept.append(child)
     for parent in parents:
-        assert children_of(parent._record) < 2_000
+        assert children_of(parent) < 2_000
         assert set(parent.children) >= {child.id for child in kept}
     check(world.scheduler._store)
     world.clock.advance(3600)

@@ -61,7 +61,7 @@ def draft(
     after_tasks: Iterable[Task[Any] | str],
     run_if: str,
     priority: int,
-) -> TaskRecord:
+) -> Task[Any]:
     """A task that has not entered a store yet. Raises ScheduleError, RuleError or DependencyError.
 
     `owner` is the scheduler whose handles may be parents.
@@ -84,7 +84,7 @@ def draft(
         and when.delay_us < _PLAIN_DELAY_US
     ):
         # Nothing but the commonest: a million of these are scheduled where one of the others is.
-        return TaskRecord(work, _NOTHING, None, None, label, 0, None, now + when.delay_us, False, None)  # type: ignore[arg-type]  # Instant() would cost 60 ns
+        return Task(work, _NOTHING, None, None, label, 0, None, now + when.delay_us, False, None, _NOTHING, owner)  # type: ignore[arg-type]  # Instant() would cost 60 ns
     if name is not None:
         label = _text("name", name)
     if type(args) is not tuple:
@@ -97,19 +97,23 @@ def draft(
             raise ScheduleError(f"id {shown(id)}: ids that begin with # are given by the scheduler; choose another")
     if type(priority) is not int:
         raise ScheduleError(f"priority={shown(priority)}: needs a whole number; higher runs first, 0 is the default")
-    more = None
+    parents, more = _NOTHING, None
     if after_tasks is not _NOTHING or args or kwargs or run_if != "all_succeeded":
-        more = _more(owner, args, kwargs, after_tasks, run_if)
+        parents, more = _links(owner, args, kwargs, after_tasks, run_if)
     if when is None:
-        return TaskRecord(work, args, kwargs, id, label, priority, None, None if more else now, False, more)
+        due = None if parents else now
+        return Task(work, args, kwargs, id, label, priority, None, due, False, more, parents, owner)
     if type(when) is After:
         rule, due, wall, recurring = None, when.bound(now).due, False, False
     else:
         rule, due, wall, recurring = _bound(when, clock, now)
-    if more is None or not more.parents:
-        return TaskRecord(work, args, kwargs, id, label, priority, rule if recurring else None, due, wall, more)
+    if not parents:
+        rule = rule if recurring else None
+        return Task(work, args, kwargs, id, label, priority, rule, due, wall, None, parents, owner)
+    if more is None:
+        more = More()
     more.when, more.recurring = when, recurring
-    return TaskRecord(work, args, kwargs, id, label, priority, None, None, wall, more)
+    return Task(work, args, kwargs, id, label, priority, None, None, wall, more, parents, owner)
 
 
 _PLAIN_DELAY_US = 10**15
@@ -136,13 +140,13 @@ def _bound(when: Rule, clock: Clock, now: Instant) -> tuple[Rule, Instant, bool,
     return bound, due, wall, recurring
 
 
-def _more(
+def _links(
     owner: object,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None,
     after_tasks: Iterable[Task[Any] | str],
     run_if: str,
-) -> More | None:
+) -> tuple[tuple[TaskRecord | str, ...], More | None]:
     """Parents, in order and each once: those named, and those whose outputs are among the arguments."""
     try:
         rule = _RUN_IFS.get(run_if)
@@ -164,23 +168,24 @@ def _more(
                 f'{shown(output)} among the arguments needs run_if="all_succeeded", not {shown(run_if)}; '
                 "or say what to pass when there is none: .output.or_else(x)"
             )
-        parents.append(_parent(owner, output._cell))
+        parents.append(_parent(owner, output._task))
     if not parents:
         if rule is not RunIf.ALL_SUCCEEDED:
             raise DependencyError(
                 f"run_if={shown(run_if)}: there are no parents that it could be about; give after_tasks"
             )
-        return None
-    more = More()
-    more.parents = tuple(parents) if len(parents) == 1 else tuple(dict.fromkeys(parents))
-    more.run_if = rule
-    more.outputs = bool(outputs)
-    return more
+        return _NOTHING, None
+    more = None
+    if outputs or rule is not RunIf.ALL_SUCCEEDED:
+        more = More()
+        more.run_if = rule
+        more.outputs = bool(outputs)
+    return tuple(parents) if len(parents) == 1 else tuple(dict.fromkeys(parents)), more
 
 
 def _parent(owner: object, parent: object) -> TaskRecord | str:
-    if type(parent) is Task and parent._scheduler is owner:
-        return parent._record
+    if type(parent) is Task and parent._owner is owner:
+        return parent
     id = _plain(parent)
     if id is not None:
         return id

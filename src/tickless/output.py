@@ -5,31 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar, final
 
-from tickless.core.record import Cell, TaskRecord, state_of
+from tickless.core.record import NOT_SET, TaskRecord, state_of
 from tickless.errors import OutputGone
 from tickless.states import State
 
 T = TypeVar("T")
 D = TypeVar("D")
 _NO_DEFAULT: Any = object()
-NOT_SET: Any = object()
-"""The value of a handle that no outcome was put into."""
 
 
 @final
 class Output(Generic[T]):
     """Stands for what `task` will return. It keeps that value alive for as long as the child waits."""
 
-    __slots__ = ("_cell", "_default", "record")
+    __slots__ = ("_default", "_task")
 
-    def __init__(self, record: TaskRecord, cell: Cell, default: Any = _NO_DEFAULT) -> None:
-        self.record = record
-        self._cell = cell
+    def __init__(self, task: TaskRecord, default: Any = _NO_DEFAULT) -> None:
+        self._task = task
         self._default = default
 
     def or_else(self, default: D) -> Output[T | D]:
         """The same, but `default` where the task has not succeeded: for `run_if` other than "all_succeeded"."""
-        return Output(self.record, self._cell, default)
+        return Output(self._task, default)
 
     @property
     def needs_success(self) -> bool:
@@ -41,20 +38,20 @@ class Output(Generic[T]):
 
         Raises OutputGone when there is no such value any more, or never was one and no default either.
         """
-        state = state_of(self.record)
-        if state is State.SUCCEEDED and self._cell._value is not NOT_SET:
-            value: T = self._cell._value
+        state = state_of(self._task)
+        if state is State.SUCCEEDED and self._task._value is not NOT_SET:
+            value: T = self._task._value
             return value
         if state is State.SUCCEEDED or self.needs_success:
             raise OutputGone(
-                f"the output of task {self.record.public_id} ({self.record.label}), which is {state}, is not there; "
+                f"the output of task {self._task.id} ({self._task.name}), which is {state}, is not there; "
                 "keep what schedule() returns, and take the output from that"
             )
         default: T = self._default
         return default
 
     def __repr__(self) -> str:
-        return f"<output of {self.record.public_id} {self.record.label}>"
+        return f"<output of {self._task.id} {self._task.name}>"
 
 
 def outputs_in(args: tuple[Any, ...], kwargs: Mapping[str, Any] | None) -> list[Output[Any]]:

@@ -141,20 +141,13 @@ class Scheduler:
         Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and then nothing has changed.
         """
         now = self._now()
-        record = draft(self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority)
-        task: Task[T] = Task(self, record)
-        record.cell = task
-        try:
-            if exists == "error":
-                self._store.add(record, now)
-            else:
-                entered = self._store.add_or(_exists(exists, id), record, now)
-                if entered is not record:
-                    record.cell = None  # the two would keep each other, and the arguments
-                    task = self._handle_of(entered)
-        except BaseException:
-            record.cell = None
-            raise
+        task = draft(self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority)
+        if exists == "error":
+            self._store.add(task, now)
+        else:
+            there = self._store.add_or(_exists(exists, id), task, now)
+            assert isinstance(there, Task)  # all that the store has came through here
+            task = there
         if self._signs.stirred or self._driven:
             self._look()
         return task
@@ -166,19 +159,14 @@ class Scheduler:
         Raises what `schedule` raises, and then none of them was added.
         """
         now, clock = self._now(), self._clock
-        records: list[TaskRecord] = []
         tasks: list[Task[Any]] = []
         try:
             for call in _iterated(calls):
-                record = draft(self, clock, now, *check_call(call))
-                task: Task[Any] = Task(self, record)
-                record.cell = task
-                records.append(record)
-                tasks.append(task)
-            self._store.add_many(records, now)
+                tasks.append(draft(self, clock, now, *check_call(call)))
+            self._store.add_many(tasks, now)
         except BaseException:
-            for record in records:
-                record.cell = record.more = None  # they would keep one another, and the arguments
+            for task in tasks:
+                task._parents = ()  # a circle of them would keep itself, and the arguments
             raise
         self._look()
         return tasks
@@ -310,7 +298,7 @@ class Scheduler:
             # Two tasks that close do not wait for each other; who calls from outside waits for both.
             if inside is None or record not in self._closers:
                 self._await(record, deadline)
-        running = [run for run in store.running() if inside is None or run.task_id != inside.public_id]
+        running = [run for run in store.running() if inside is None or run.task_id != inside.id]
         if self._own_pool is not None:
             self._own_pool.shutdown(wait=not running and inside is None)
         if not running and inside is None:
@@ -356,17 +344,13 @@ class Scheduler:
         if self._forked:
             self._refuse_child()
         if isinstance(task, Task):
-            if task._scheduler is not self:
+            if task._owner is not self:
                 raise UnknownTask(f"{shown(task)} belongs to another scheduler; ask that one")
-            return task._record
+            return task
         id = task.id if isinstance(task, TaskInfo) else task
         if not issubclass(type(id), str):
             raise UnknownTask(f"{shown(task)} is neither a task nor an id")
         return self._store.find(str.__str__(id))  # exactly a str: a subclass brings foreign code under the lock
-
-    def _handle_of(self, record: TaskRecord) -> Task[Any]:
-        cell = record.cell
-        return cell if isinstance(cell, Task) else Task(self, record)
 
     def _check_fork(self) -> None:
         if self._forked:

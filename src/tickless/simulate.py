@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from tickless.core.record import RunRecord
+from tickless.core.record import RunRecord, TaskRecord
 from tickless.errors import RuleError, ScheduleError, shown
 from tickless.instants import MAX_INSTANT, Instant, Waitable, datetime_of, instant_of, span_us
 from tickless.pools import checked_slots
@@ -115,8 +115,9 @@ class _Recorder:
     def __init__(self) -> None:
         self.facts: list[tuple[Any, ...]] = []
 
-    def post(self, *fact: Any) -> None:
-        self.facts.append(fact)
+    def post(self, kind: EventKind, at: Instant, subject: TaskRecord | None = None, *rest: Any) -> None:
+        who = None if subject is None else (subject._id, subject._seq, subject._name)
+        self.facts.append((kind, at, who, rest))
 
     def deliver(self) -> None:
         pass
@@ -126,8 +127,11 @@ class _Recorder:
 
 
 def _event(fact: tuple[Any, ...]) -> Event:
-    kind, at, subject, *rest = fact
-    return Event(kind, at, subject and subject.public_id, subject and subject.label, *rest)
+    kind, at, who, rest = fact
+    if who is None:
+        return Event(kind, at, None, None, *rest)
+    id, seq, name = who
+    return Event(kind, at, id or f"#{seq}", name, *rest)
 
 
 class _VirtualClock:
@@ -239,7 +243,7 @@ class _VirtualPool:
 
     def _span(self, run: RunRecord) -> int:
         task = run.task
-        draw = self._durations.get(task.public_id) or self._durations.get(task.label)
+        draw = self._durations.get(task.id) or self._durations.get(task.name)
         return 0 if draw is None else draw(self._rng)
 
     def _count(self) -> None:

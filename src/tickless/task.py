@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
-from tickless.core.record import TaskRecord
+from tickless.core.record import NOT_SET, TaskRecord
 from tickless.errors import CancelledError, OutputGone, TaskSkipped
-from tickless.output import NOT_SET, Output
+from tickless.output import Output
 from tickless.records import Run, TaskInfo
 from tickless.states import Cancelled, Reason, State
 
@@ -18,34 +18,22 @@ T = TypeVar("T")
 
 
 @final
-class Task(Generic[T]):
+class Task(TaskRecord, Generic[T]):
     """One scheduled task. Every property asks the scheduler anew; `info` is a snapshot of all of them.
 
     The task's output lives as long as a handle of it, or a child that waits for it. A handle answers after the
     scheduler has forgotten the task, and after it is closed.
     """
 
-    __slots__ = ("_record", "_scheduler", "_value")
+    __slots__ = ()
 
-    def __init__(self, scheduler: Scheduler, record: TaskRecord) -> None:
-        self._scheduler = scheduler
-        self._record = record
-        self._value: Any = NOT_SET
-
-    @property
-    def id(self) -> str:
-        """The id that was given, or "#" and a number."""
-        return self._record.public_id
-
-    @property
-    def name(self) -> str:
-        """The name that was given, or that of the work."""
-        return self._record.label
+    if TYPE_CHECKING:
+        _owner: Scheduler
 
     @property
     def info(self) -> TaskInfo:
         """All there is to know, as one snapshot. Costs a few microseconds."""
-        return self._scheduler.get(self)
+        return self._owner.get(self)
 
     @property
     def state(self) -> State:
@@ -83,22 +71,22 @@ class Task(Generic[T]):
     @property
     def output(self) -> Output[T]:
         """Stands for the result, as an argument of a child: `schedule(save, args=(load.output,))`."""
-        return Output(self._record, self)
+        return Output(self)
 
     def runs(self, limit: int | None = None) -> list[Run]:
         """The newest runs that are kept (`keep_runs`), at most `limit`, oldest first; skipped fires are among them."""
-        return self._scheduler.runs(self, limit)
+        return self._owner.runs(self, limit)
 
     def cancel(self) -> Cancelled:
         """See `Scheduler.cancel`."""
-        return self._scheduler.cancel(self)
+        return self._owner.cancel(self)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Sleep until the task has ended: True; or for `timeout` real seconds: False.
 
         From inside a task it blocks that task's worker. Raises NotStarted when the scheduler was never started.
         """
-        return self._scheduler._wait_for(self._record, timeout)
+        return self._owner._wait_for(self, timeout)
 
     def result(self, timeout: float | None = None) -> T:
         """What the work returned; of a recurring task what its last run did. Sleeps until the task has ended.

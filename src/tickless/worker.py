@@ -41,7 +41,7 @@ class CurrentRun:
     @property
     def task_id(self) -> str:
         """The id of its task."""
-        return self._task.public_id
+        return self._task.id
 
     @property
     def due(self) -> datetime | None:
@@ -186,14 +186,14 @@ class Worker:
     def outcome(self, run: RunRecord) -> Outcome:
         """Call the user's work. The one place where what user code raises is caught, BaseException included."""
         task = run.task
-        work, args, kwargs, more = task.work, task.args, task.kwargs, task.more
+        work, args, kwargs, more = task._work, task._args, task._kwargs, task._more
         try:
             if more is not None and more.outputs:
                 args, kwargs = _filled_call(args, kwargs)
             value = work(*args, **kwargs) if kwargs else work(*args)  # type: ignore[misc]  # a live task has them
             return SUCCESS if value is None else self.success(value)
         except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome, and ends nothing else
-            del work, args, kwargs  # this frame lives as long as somebody keeps the error, by the frames above it
+            del work, args, kwargs, task  # this frame lives as long as somebody keeps the error, by the frames above it
             return self.failure(error)
 
     def success(self, value: Any) -> Outcome:
@@ -232,12 +232,12 @@ class Worker:
 
     def call_of(self, run: RunRecord) -> tuple[Any, ...]:
         task = run.task
-        args, kwargs = task.args, task.kwargs
-        if task.more is not None and task.more.outputs:
+        args, kwargs = task._args, task._kwargs
+        if task._more is not None and task._more.outputs:
             args, kwargs = _filled_call(args, kwargs)
         key = (os.getpid(), id(run))
         _here[key] = self._store, run
-        return (call_distant, key, task.public_id, run.due, task.work, args, dict(kwargs or {}))
+        return (call_distant, key, task.id, run.due, task._work, args, dict(kwargs or {}))
 
     def returned(self, run: RunRecord, value: Any) -> None:
         try:

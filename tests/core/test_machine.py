@@ -77,17 +77,17 @@ class Watched(TaskRecord):
     __slots__ = ()
 
     @property
-    def rule(self) -> Any:
+    def _rule(self) -> Any:
         return _RULE.__get__(self, TaskRecord)
 
-    @rule.setter
-    def rule(self, rule: Any) -> None:
+    @_rule.setter
+    def _rule(self, rule: Any) -> None:
         _RULE.__set__(self, rule)
         if rule is None:
-            ENDS.append(None if self.more is None else self.more.end)
+            ENDS.append(None if self._more is None else self._more.end)
 
 
-_RULE: Any = TaskRecord.__dict__["rule"]
+_RULE: Any = TaskRecord.__dict__["_rule"]
 ENDS: list[Any] = []
 
 

@@ -51,7 +51,7 @@ def test_a_task_that_runs_once_is_where_its_run_is(state: State) -> None:
     """Before it has one, it is pending."""
     task = draft(None, NOON_US, NOON_US)
     assert state_of(task) is State.PENDING
-    task.run = run_in(state, task)
+    task._run = run_in(state, task)
     assert state_of(task) is state
     assert ended(task) is (state in TERMINAL)
 
@@ -60,7 +60,7 @@ def test_a_task_that_runs_once_is_where_its_run_is(state: State) -> None:
 def test_a_recurring_task_is_pending_between_its_runs(state: State) -> None:
     """The end of a run is not the end of the task."""
     task = draft(every(seconds=1), NOON_US, NOON_US)
-    task.run = run_in(state, task)
+    task._run = run_in(state, task)
     assert state_of(task) is (state if state in (State.READY, State.RUNNING) else State.PENDING)
     assert not ended(task)
 
@@ -68,11 +68,11 @@ def test_a_recurring_task_is_pending_between_its_runs(state: State) -> None:
 def test_a_recurring_task_that_is_cancelled_in_a_run_ends_with_the_run() -> None:
     """Until then it is RUNNING; afterwards CANCELLED, whatever the run did."""
     task = draft(every(seconds=1), NOON_US, NOON_US)
-    task.run = run_in(State.RUNNING, task)
-    task.rule = None
+    task._run = run_in(State.RUNNING, task)
+    task._rule = None
     more_of(task).end = (State.CANCELLED, Reason.CANCELLED)
     assert state_of(task) is State.RUNNING
-    move(task.run, State.SUCCEEDED)
+    move(task._run, State.SUCCEEDED)
     assert (state_of(task), reason_of(task)) == (State.CANCELLED, Reason.CANCELLED)
 
 

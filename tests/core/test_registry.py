@@ -17,11 +17,11 @@ from tickless.testing.drafts import NOON_US, draft
 def listed(registry: Registry, seq: int, id: str | None = None, *, ended: bool = False) -> TaskRecord:
     """A task as the machine enters it."""
     task = draft(None, NOON_US, NOON_US, id)
-    task.seq = seq
+    task._seq = seq
     if id is not None:
         registry.named[id] = task
     if ended:
-        task.run = RunRecord(task, NOON_US, State.SUCCEEDED)
+        task._run = RunRecord(task, NOON_US, State.SUCCEEDED)
         registry.finished.append(task)
     else:
         registry.live[seq] = task
@@ -35,7 +35,7 @@ def test_a_trim_keeps_exactly_the_newest(keep: int) -> None:
     for seq in range(20):
         listed(registry, seq, f"t{seq}", ended=True)
     registry.trim()
-    assert [task.seq for task in registry.finished] == list(range(20 - keep, 20))
+    assert [task._seq for task in registry.finished] == list(range(20 - keep, 20))
     assert sorted(registry.named) == sorted(f"t{seq}" for seq in range(20 - keep, 20))
 
 
@@ -86,18 +86,18 @@ class Ending(TaskRecord):
     __slots__ = ()
 
     @property
-    def seq(self) -> int:
+    def _seq(self) -> int:
         if ENDED_MEANWHILE:
             REGISTRIES[0].finished.append(ENDED_MEANWHILE.pop())
         seq: int = _SEQ.__get__(self, TaskRecord)
         return seq
 
-    @seq.setter
-    def seq(self, seq: int) -> None:
+    @_seq.setter
+    def _seq(self, seq: int) -> None:
         _SEQ.__set__(self, seq)
 
 
-_SEQ: Any = TaskRecord.__dict__["seq"]
+_SEQ: Any = TaskRecord.__dict__["_seq"]
 REGISTRIES: list[Registry] = []
 ENDED_MEANWHILE: list[TaskRecord] = []
 
@@ -124,20 +124,19 @@ def test_parents_are_turned_into_tasks_each_once() -> None:
     parent = listed(registry, 1, "a")
     child = draft(None, NOON_US, NOON_US, parents=("a", parent, "a"))
     registry.admit(child)
-    assert child.more is not None
-    assert child.more.parents == (parent,)
+    assert child._parents == (parent,)
 
 
 def test_a_recurring_parent_is_refused_and_one_that_has_ended_is_not() -> None:
     """Which of its runs would count? Once it has ended, there is no question."""
     registry = Registry(10)
     beat = draft(every(seconds=1), NOON_US, NOON_US, "beat")
-    beat.seq = 1
+    beat._seq = 1
     registry.named["beat"] = registry.live[1] = beat
     with pytest.raises(DependencyError, match=r"'beat' is recurring.*Flow"):
         registry.admit(draft(None, NOON_US, NOON_US, parents=("beat",)))
-    beat.rule = None
-    beat.run = RunRecord(beat, NOON_US, State.CANCELLED)
+    beat._rule = None
+    beat._run = RunRecord(beat, NOON_US, State.CANCELLED)
     registry.admit(draft(None, NOON_US, NOON_US, parents=("beat",)))
 
 
@@ -146,4 +145,4 @@ def test_the_listing_is_in_the_order_of_scheduling() -> None:
     registry = Registry(10)
     for seq, ended in ((3, True), (1, True), (2, False)):
         listed(registry, seq, ended=ended)
-    assert [task.seq for task in registry.listing()] == [1, 2, 3]
+    assert [task._seq for task in registry.listing()] == [1, 2, 3]

@@ -21,20 +21,20 @@ class Placed:
 
     def place(self, at: int) -> TaskRecord:
         task = draft(None, NOON_US, NOON_US)
-        task.seq = len(self.tasks) + 1
-        task.entry = self.timeline.push(Instant(at), task.seq)
-        self.tasks[task.seq] = task
+        task._seq = len(self.tasks) + 1
+        task._entry = self.timeline.push(Instant(at), task._seq)
+        self.tasks[task._seq] = task
         return task
 
     def unplace(self, task: TaskRecord) -> None:
-        task.entry = None
+        task._entry = None
         self.timeline.orphan(self.tasks)
 
     def due(self, now: int, limit: int = 1_000_000) -> list[int]:
         """The numbers of what is due, orphans left out."""
         entries = self.timeline.pop_due(Instant(now), limit)
         owners = [(self.tasks[entry & (1 << SEQ_BITS) - 1], entry) for entry in entries]
-        return [task.seq for task, entry in owners if task.entry == entry]
+        return [task._seq for task, entry in owners if task._entry == entry]
 
 
 @given(st.lists(st.integers(-5, 5), max_size=40), st.integers(-6, 6), st.integers(1, 50))
@@ -58,7 +58,7 @@ def test_an_entry_is_due_at_its_instant_and_not_a_microsecond_before(at: int) ->
     task = placed.place(at)
     assert placed.due(at - 1) == []
     assert placed.timeline.head(placed.tasks) == at
-    assert placed.due(at) == [task.seq]
+    assert placed.due(at) == [task._seq]
 
 
 def test_an_orphan_on_top_causes_no_wake_up() -> None:
@@ -88,9 +88,9 @@ def test_a_task_that_is_placed_again_at_its_old_instant_is_there_once() -> None:
     placed = Placed()
     task = placed.place(5)
     placed.unplace(task)
-    task.entry = placed.timeline.push(Instant(5), task.seq)
+    task._entry = placed.timeline.push(Instant(5), task._seq)
     placed.timeline.rebuild(placed.tasks)
-    assert placed.timeline.heap == [task.entry]
+    assert placed.timeline.heap == [task._entry]
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.lists(st.integers(0, 9), max_size=30))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tickless.core.ready import ReadyQueue
-from tickless.core.record import RunRecord
 from tickless.errors import DependencyError
 from tickless.records import SUCCESS
 from tickless.rules import every
@@ -35,7 +34,7 @@ def test_priorities_that_are_used_no_more_cost_nothing() -> None:
     """Somebody gives deadlines as priorities: each run would look at every deadline there ever was."""
     queue = ReadyQueue()
     for priority in range(1_000):
-        run = RunRecord(draft(None, NOON_US, NOON_US), NOON_US, State.READY)
-        queue.push(run, priority)
-        assert queue.take() is run
+        task = draft(None, NOON_US, NOON_US, priority=priority)
+        queue.push(task)
+        assert queue.take() is task
     assert len(queue._lanes) <= 2

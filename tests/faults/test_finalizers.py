@@ -146,7 +146,7 @@ def test_a_users_own_rule_that_an_update_replaces_goes_when_the_lock_is_free() -
 def with_probe(store: MemoryStore, went: list[bool], when: Rule | None = None) -> TaskRecord:
     """A new version of the task x whose argument is watched."""
     new = draft(when, NOON_US, NOON_US, "x")
-    new.args = (Probe(store, went),)
+    new._args = (Probe(store, went),)
     return new
 
 

@@ -19,12 +19,13 @@ START_US = Instant(1_767_268_800 * SECOND_US)
 """2026-01-01T12:00Z."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class About:
     """What an event is about."""
 
-    public_id: str = "#1"
-    label: str = "ping"
+    _id: str | None = "#1"
+    _name: str = "ping"
+    _seq: int = 1
 
 
 class Keeper:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import pytest
 
@@ -66,14 +67,15 @@ def test_an_event_that_nobody_wants_is_never_built() -> None:
 
     class Untouchable:
         @property
-        def public_id(self) -> str:
+        def _id(self) -> str:
             raise AssertionError("built")
 
-        label = public_id
+        _seq = _name = _id
 
     keeper = Keeper({EventKind.FAILED})
     journal = journal_of(keeper)
-    journal.post(EventKind.SUCCEEDED, START_US, Untouchable())
+    subject: Any = Untouchable()
+    journal.post(EventKind.SUCCEEDED, START_US, subject)
     journal.deliver()
     assert journal.wants == {EventKind.FAILED}
     assert keeper.batches == []

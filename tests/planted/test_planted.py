@@ -44,17 +44,17 @@ PLANTED: list[tuple[Mutant, Property]] = [
     (Mutant("no lost-wakeup guard", machine, "self.signs.earlier = self", "self"), any_verbs),
     (Mutant("nobody is told of a ready run", machine, "self.signs.stirred = True", "_ = True"), any_verbs),
     (Mutant("descendants forgotten at doom", machine, "todo.append(child)", "self.retire(child)"), all_small_worlds),
-    (Mutant("counter decremented twice", machine, "links.waiting -= 1", "links.waiting -= 2"), all_small_worlds),
+    (Mutant("counter decremented twice", machine, "child._waiting -= 1", "child._waiting -= 2"), all_small_worlds),
     (
         Mutant("a cancelled parent's child freed", graph, "if state is State.SUCCEEDED", 'if state != "failed"'),
         all_small_worlds,
     ),
     (
-        Mutant("a child released twice by two workers", machine, "if child in self.waiting:", "if True:"),
+        Mutant("a child released twice by two workers", machine, "if child in waiting:", "if True:"),
         all_small_worlds,
     ),
-    (Mutant("a parent that ended is counted", graph, "more.seen |= end_of(parent)", "more.waiting += 1"), any_verbs),
-    (Mutant("an orphan entry fires", machine, "task is None or task.entry != entry", "task is None"), any_verbs),
+    (Mutant("a parent that ended is counted", graph, "child._seen |= end_of(parent)", "child._waiting += 1"), any_verbs),
+    (Mutant("an orphan entry fires", machine, "task is None or task._entry != entry", "task is None"), any_verbs),
     (
         Mutant("the skip count is wrong", policies, "Reason.COALESCED, fires,", "Reason.COALESCED, fires + 1,"),
         any_verbs,
@@ -62,7 +62,7 @@ PLANTED: list[tuple[Mutant, Property]] = [
     (Mutant("no look after leaving the lock", memory, "if unsettled or asks", "if asks"), any_verbs),
     (Mutant("orphans pile up", timeline, "self.heap[:] = {", "_ = {"), any_verbs),
     (Mutant("it starts before it is due", memory, "machine.surface(now,", "machine.surface(now + 1,"), any_verbs),
-    (Mutant("a cancelled run is taken", ready, "if claims.pop(run, False):", "if claims.pop(run, True):"), any_verbs),
+    (Mutant("a cancelled run is taken", ready, "if claims.pop(task, False):", "if claims.pop(task, True):"), any_verbs),
     (Mutant("an update keeps the old place", update, "machine.unplace(there)", "pass"), any_verbs),
     (
         Mutant(

@@ -10,6 +10,7 @@ from tests.properties.oracle import Fire, Oracle, Shadow
 from tests.properties.whens import S, When
 from tests.strategies import NOW
 from tickless.core.invariants import check
+from tickless.core.record import key_of
 from tickless.errors import TicklessError
 from tickless.instants import Instant
 from tickless.records import EventKind, Outcome, Run, TaskInfo
@@ -83,7 +84,8 @@ class World:
             (new,) = batch
             self.oracle.batch += 1
             there = self.oracle.meet(new, exists, self.now, self.wall)
-            assert self.store.add_or(exists, new.record, Instant(self.now)) is (there or new).record
+            entered = self.store.add_or(exists, new.record, Instant(self.now))
+            assert key_of(entered) == key_of((there or new).record)
             batch = () if there else batch
         self.oracle.add(list(batch), self.now, self.wall)
         if meanwhile is not None:
@@ -320,7 +322,7 @@ class World:
             Fire(None if run.reason is Reason.RULE else run.due_us, run.state, run.reason, run.count, run.last_due_us)
             for run in runs
         ]
-        assert lines == shadow.history, f"P6: history of {shadow.record.public_id}:\n{lines}\nnot\n{shadow.history}"
+        assert lines == shadow.history, f"P6: history of {shadow.record.id}:\n{lines}\nnot\n{shadow.history}"
 
     def _compare_signs(self, ready: int) -> None:
         signs, head = self.store.signs, self.oracle.earliest()

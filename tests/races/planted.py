@@ -34,13 +34,13 @@ PLANTS = (
     Plant(
         "no look after linking a child",
         "core.graph:link",
-        (("            if parent.run is None or not ended(parent):", "            if True:"),),
+        (("            if parent._run is None or not ended(parent):", "            if True:"),),
         programs.linking,
     ),
     Plant(
         "no look for children after a plain end",
         "stores.memory:MemoryStore._finish_plain",
-        (("if task.more is not None:", "if False:"),),
+        (("if task._more is not None or task._children is not None or named:", "if False:"),),
         programs.linking,
     ),
     Plant(
@@ -64,6 +64,12 @@ PLANTS = (
         slots=2,
     ),
     Plant(
+        "no look whether it was asked to stop once the run is there",
+        "stores.memory:MemoryStore.take",
+        (("if machine.to_stop or self._always_hold:", "if False:"),),
+        programs.claiming,
+    ),
+    Plant(
         "a ring that nobody waits for is forgotten",
         "bell:Bell.wait",
         (("gate = self._gate\n", "gate = self._gate = _shut_gate()\n"),),
@@ -72,13 +78,13 @@ PLANTS = (
     Plant(
         "a worker takes without the claim",
         "core.ready:ReadyQueue.take",
-        (("if claims.pop(run, False):", "if claims.pop(run, False) or True:"),),
+        (("if claims.pop(task, False):", "if claims.pop(task, False) or True:"),),
         programs.claiming,
     ),
     Plant(
         "a cancel takes without the claim",
         "core.ready:ReadyQueue.claim",
-        (("if not self.claims.pop(run, False):", "if self.claims.pop(run, False) is None:"),),
+        (("if not self.claims.pop(task, False):", "if self.claims.pop(task, False) is None:"),),
         programs.claiming,
     ),
     Plant(
@@ -102,7 +108,7 @@ PLANTS = (
     Plant(
         "a task may be forgotten before the look for its children",
         "stores.memory:MemoryStore._finish_plain",
-        (("if task.more is not None:", "machine.retire(task)\n    if task.more is not None:"),),
+        (("named = ", "machine.retire(task)\n    named = "),),
         programs.forgetting,
     ),
     Plant(

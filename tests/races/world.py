@@ -184,7 +184,7 @@ class World:
         """Where everything stands, read without a lock: for the story of a failure."""
         places = self.places()
         lines = [f"{name}: {places[name]}" for name in places if places[name]]
-        lines += [f"{task!r} {state_of(task._record)}" for task in self.tasks]
+        lines += [f"{task!r} {state_of(task)}" for task in self.tasks]
         return "\n".join(f"    {line}" for line in lines)
 
     def places(self) -> dict[str, object]:

@@ -145,7 +145,7 @@ def test_a_rule_that_cancels_its_own_task_while_it_is_asked_ends_it(store: Memor
     """The answer comes to a task that is no more: it must not rise again."""
     answers: list[Cancelled] = []
     task = draft(Calls(lambda: None), NOON_US, NOON_US)
-    object.__setattr__(task.rule, "call", lambda: answers.append(store.cancel(task, later(1))))
+    object.__setattr__(task._rule, "call", lambda: answers.append(store.cancel(task, later(1))))
     store.add(task, NOON_US)
     due(store, 1)
     assert answers[0] is Cancelled.CANCELLED
@@ -161,12 +161,12 @@ def test_the_answer_of_a_rule_that_was_replaced_meanwhile_counts_for_nothing(sto
     new = draft(Calls(lambda: None), later(1), later(1), "a")
 
     def slow() -> None:
-        if old.rule is not new.rule:
+        if old._rule is not new._rule:
             store.add_or("update", new, later(1))
             with store.lock:  # as another thread, which will ask the new rule, and has not done so yet
                 store.machine.surface(later(2), later(2), 100)
 
-    object.__setattr__(old.rule, "call", slow)
+    object.__setattr__(old._rule, "call", slow)
     store.add(old, NOON_US)
     due(store, 1)
     (run,) = store.runs(old)
@@ -185,7 +185,7 @@ def test_a_rule_that_schedules_while_it_is_asked_does_not_hang(store: MemoryStor
         added.append(task)
 
     task = draft(Calls(lambda: None), NOON_US, NOON_US)
-    object.__setattr__(task.rule, "call", add)
+    object.__setattr__(task._rule, "call", add)
     store.add(task, NOON_US)
     due(store, 1)
     assert added
@@ -201,7 +201,7 @@ def test_a_rule_that_raises_ends_its_own_task_and_no_other(store: MemoryStore, e
         raise error
 
     broken, other = draft(Calls(lambda: None), NOON_US, NOON_US), draft(after(1), NOON_US, NOON_US)
-    object.__setattr__(broken.rule, "call", fail)
+    object.__setattr__(broken._rule, "call", fail)
     store.add_many([broken, other], NOON_US)
     due(store, 1)
     assert (store.get(broken).state, store.get(broken).reason) == (State.FAILED, Reason.RULE)
@@ -270,7 +270,7 @@ def test_a_forgotten_task_is_let_go_and_its_id_is_free(store: MemoryStore) -> No
     assert (info.id, info.state, info.children) == ("a", State.SUCCEEDED, ("b",))
     assert small.get(child).parents == ("a",)
     assert [run.task_id for run in small.runs(first)] == ["a"]
-    gone = weakref.ref(first.run) if hasattr(type(first.run), "__weakref__") else None
+    gone = weakref.ref(first._run) if hasattr(type(first._run), "__weakref__") else None
     small.add(draft(None, NOON_US, NOON_US, "a"), NOON_US)
     del first
     gc.collect()

@@ -7,11 +7,11 @@ docs/invariants.md; what has no number there is bookkeeping that they rest on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sized
-from typing import Protocol
+from collections.abc import Iterable, Sized
+from typing import Any, Protocol
 
 from tickless.core.machine import Machine
-from tickless.core.record import SEQ_MASK, RunRecord, TaskRecord, ended, reason_of, state_of
+from tickless.core.record import NOT_SET, QUEUED, SEQ_MASK, RunRecord, TaskRecord, ended, reason_of, run_if_of, state_of
 from tickless.core.timeline import SLACK
 from tickless.policies import WAIT, kind_of_end, on_parent
 from tickless.states import MOVES, State
@@ -47,21 +47,25 @@ def check(subject: Machine | Holder) -> None:
 
 def story(task: TaskRecord) -> str:
     """All that is known of a task, for the message of a broken promise."""
-    more = task.more
+    more = task._more
     lines = [
-        f"task {task.public_id} ({task.label}) number {task.seq}: {state_of(task)}, reason {reason_of(task)}",
-        f"due {task.due}, wall {task.wall}, entry {task.entry}, rule {task.rule!r}",
+        f"task {task.id} ({task.name}) number {task._seq}: {state_of(task)}, reason {reason_of(task)}",
+        f"due {task._due}, wall {task._wall}, entry {task._entry}, rule {task._rule!r}",
     ]
+    if task._parents:
+        lines.append(f"waits for {task._waiting} of {_kin(task._parents)} by {run_if_of(task)}, seen {task._seen:04b}")
+    if task._children:
+        lines.append(f"children {_kin(task._children)}")
     if more is not None:
-        parents = [str(p) if isinstance(p, str | int) else f"{p.public_id}={state_of(p)}" for p in more.parents]
-        lines.append(f"waits for {more.waiting} of {parents} by {more.run_if}, has seen {more.seen:04b}")
-        lines.append(
-            f"children {[child.public_id for child in more.children or ()]}, kin {list(more.kin)}, end {more.end}"
-        )
+        lines.append(f"end {more.end}")
         lines += [f"ran: {_run(run)}" for run in more.history or ()]
-    if task.run is not None:
-        lines.append(f"run: {_run(task.run)}")
+    if task._run is not None:
+        lines.append(f"run: {_run(task._run)}")
     return "\n  ".join(lines)
+
+
+def _kin(kin: Iterable[TaskRecord | str | int]) -> list[str]:
+    return [f"{one.id}={state_of(one)}" if isinstance(one, TaskRecord) else str(one) for one in kin]
 
 
 def _run(run: RunRecord) -> str:
@@ -75,12 +79,12 @@ def _require(holds: bool, what: str, task: TaskRecord | None = None) -> None:
 
 def _places(machine: Machine, task: TaskRecord) -> list[str]:
     """Every place that the task is in. A rule that is being asked counts as timeline, under a name of its own."""
-    run = task.run
+    run = task._run
     where = {
-        "timeline": task.entry is not None,
+        "timeline": task._entry is not None,
         "wait set": task in machine.waiting,
         "asking": task in machine.questions,
-        "ready queue": run is not None and run in machine.ready.claims,
+        "ready queue": task in machine.ready.claims,
         "running": run is not None and run.state is State.RUNNING,
     }
     return [place for place, there in where.items() if there]
@@ -90,49 +94,51 @@ def _check_live(machine: Machine, task: TaskRecord) -> None:
     _require(not ended(task), "P5: a task that has ended is still live", task)
     places = _places(machine, task)
     _require(len(places) == 1, f"P1: a live task is in exactly one place, and this one in {places or 'none'}", task)
-    run = task.run
+    run = task._run
     busy = run is not None and bool(MOVES[run.state])
     _require(busy == (places[0] in ("ready queue", "running")), f"P3: {places[0]}, but its run says otherwise", task)
     if run is not None and run.state is State.RUNNING:
         _require(run.started is not None, "a run goes on that never started", task)
-        early = not task.wall and run.due is not None and run.started is not None and run.started < run.due
+        early = not task._wall and run.due is not None and run.started is not None and run.started < run.due
         _require(not early, "P6: it started before it was due", task)
-    _require(task.work is not None and task.args is not None, "a live task has lost its work", task)
+    _require(task._work is not None and task._args is not None, "a live task has lost its work", task)
     _check_waiting(machine, task)
     _check_history(machine, task)
 
 
 def _check_waiting(machine: Machine, task: TaskRecord) -> None:
     """P4, from the child's side."""
-    more = task.more
-    if more is None:
-        _require(task not in machine.waiting, "P4: it waits, and has no parents", task)
-        return
-    parents: list[TaskRecord] = list(more.parents)
-    unfinished = [parent for parent in parents if not ended(parent)]
-    _require(more.waiting == len(unfinished), f"P4: counts {more.waiting} of {len(unfinished)} parents", task)
+    _require(bool(task._parents) or task not in machine.waiting, "P4: it waits, and has no parents", task)
+    numbers = [key if isinstance(key, int) else key[0] for key in task._parents]
+    unfinished = [number for number in numbers if number in machine.registry.live]
+    _require(task._waiting == len(unfinished), f"P4: counts {task._waiting} of {len(unfinished)} parents", task)
+    listed = [one for one in machine.registry.finished if one._seq in numbers] if numbers else []
     seen = 0
-    for parent in parents:
-        if ended(parent):
-            seen |= kind_of_end(state_of(parent), reason_of(parent))
-    _require(more.seen == seen, f"P4: has seen {more.seen:04b} of {seen:04b}", task)
+    for parent in listed:
+        seen |= kind_of_end(state_of(parent), reason_of(parent))
+    forgotten = len(numbers) - len(unfinished) - len(listed)
+    right = task._seen & seen == seen if forgotten else task._seen == seen
+    _require(right, f"P4: has seen {task._seen:04b} of {seen:04b}", task)
     if task in machine.waiting:
-        _require(on_parent(more.run_if, seen, len(unfinished)) == WAIT, "P4: it waits for nothing", task)
+        _require(on_parent(run_if_of(task), task._seen, len(unfinished)) == WAIT, "P4: it waits for nothing", task)
 
 
 def _check_finished(machine: Machine, task: TaskRecord) -> None:
     _require(ended(task), "P5: it is listed as finished and is not", task)
-    _require(task.seq not in machine.registry.live, "it is live and finished", task)
+    _require(task._seq not in machine.registry.live, "it is live and finished", task)
     _require(not _places(machine, task), f"P1: a terminal task is still in {_places(machine, task)}", task)
-    _require(task.rule is None, "P3: a terminal task still has a rule, so it may fire", task)
-    _require(task.work is None and task.args is None, "a terminal task keeps its work or its arguments", task)
-    _require(task.more is None or not task.more.waiters, "it has ended, and somebody still waits for that", task)
-    _require(task.run is not None and not MOVES[task.run.state], "P5: it has ended, and its run has not", task)
+    _require(task._rule is None, "P3: a terminal task still has a rule, so it may fire", task)
+    _require(task._work is None and task._args is None, "a terminal task keeps its work or its arguments", task)
+    _require(task._value is None or task._value is NOT_SET, "a task that is listed keeps its value", task)
+    kin = [*task._parents, *(task._children or ())]
+    _require(not any(isinstance(one, TaskRecord) for one in kin), "a terminal task keeps its kin", task)
+    _require(task._more is None or not task._more.waiters, "it has ended, and somebody still waits for that", task)
+    _require(task._run is not None and not MOVES[task._run.state], "P5: it has ended, and its run has not", task)
     _check_history(machine, task)
 
 
 def _check_history(machine: Machine, task: TaskRecord) -> None:
-    history = None if task.more is None else task.more.history
+    history = None if task._more is None else task._more.history
     if history is None:
         return
     _require(len(history) <= machine.keep_runs, f"{len(history)} runs are kept", task)
@@ -147,26 +153,25 @@ def _check_links(machine: Machine) -> None:
     """P4, from the parents' side: who waits is counted by its live parents and by nobody else, each once."""
     counted: Counter[TaskRecord] = Counter()
     for parent in machine.registry.live.values():
-        children = () if parent.more is None else parent.more.children or ()
+        children: list[Any] = list(parent._children or ())
         _require(len(set(children)) == len(children), "P4: a child is linked twice", parent)
         counted.update(children)
     for child, parents in counted.items():
-        waiting = 0 if child.more is None else child.more.waiting
-        _require(waiting == parents, f"P4: {parents} parents will count down {waiting}", child)
+        _require(child._waiting == parents, f"P4: {parents} parents will count down {child._waiting}", child)
     for task in machine.waiting:
-        _require(task.seq in machine.registry.live, "P1: it waits, and is not live", task)
+        _require(task._seq in machine.registry.live, "P1: it waits, and is not live", task)
         _require(counted[task] > 0, "P4: it waits for the dead", task)
     for task in machine.questions:
-        _require(task.seq in machine.registry.live, "P1: its rule is asked, and it is not live", task)
+        _require(task._seq in machine.registry.live, "P1: its rule is asked, and it is not live", task)
 
 
 def _check_timeline(machine: Machine) -> None:
     timeline = machine.timeline
-    entries = [task.entry for task in machine.registry.live.values() if task.entry is not None]
+    entries = [task._entry for task in machine.registry.live.values() if task._entry is not None]
     held = set(timeline.heap)
     for task in machine.registry.live.values():
-        _require(task.entry is None or task.entry in held, "P1: its entry is not in the timeline", task)
-        own = task.entry is None or task.entry & SEQ_MASK == task.seq
+        _require(task._entry is None or task._entry in held, "P1: its entry is not in the timeline", task)
+        own = task._entry is None or task._entry & SEQ_MASK == task._seq
         _require(own, "P3: its entry is not its own", task)
     heap = timeline.heap
     ordered = all(heap[(i - 1) // 2] <= heap[i] for i in range(1, len(heap)))
@@ -177,13 +182,14 @@ def _check_timeline(machine: Machine) -> None:
 
 
 def _check_ready(machine: Machine) -> None:
-    in_lanes = Counter(run for lane in machine.ready._lanes.values() for run in lane)
-    for run in machine.ready.claims:
-        task = run.task
-        _require(run.state is State.READY, f"P1: a run in the ready queue is {run.state}", task)
-        _require(task.run is run, "P8: a run in the ready queue is not the one of its task", task)
-        _require(task.seq in machine.registry.live, "P1: a run is ready, and its task is not live", task)
-        _require(in_lanes[run] == 1, f"P1: a ready run stands in {in_lanes[run]} places of the queue", task)
+    in_lanes = Counter(task for lane in machine.ready._lanes.values() for task in lane)
+    for task in machine.ready.claims:
+        _require(task._run is QUEUED, "P1: a task in the ready queue is not ready", task)
+        _require(task._seq in machine.registry.live, "P1: a task is ready and not live", task)
+        _require(in_lanes[task] == 1, f"P1: a ready task stands in {in_lanes[task]} places of the queue", task)
+    pristine = (QUEUED.state, QUEUED.stop, QUEUED.started, QUEUED.finished, QUEUED.reason, QUEUED.error)
+    _require(pristine == (State.READY, None, None, None, None, None), "what stands for every ready run was changed")
+    _require(not machine.to_stop, "a task was asked to stop, and nobody told its worker")
 
 
 def _check_registry(machine: Machine) -> None:
@@ -192,9 +198,9 @@ def _check_registry(machine: Machine) -> None:
     _require(len(listed) == len(registry.live) + len(registry.finished), "a task is listed twice")
     _require(len(registry.finished) <= registry.trim_above, f"{len(registry.finished)} finished tasks are kept")
     for seq, task in registry.live.items():
-        _require(task.seq == seq, f"it is listed under the number {seq}", task)
-        _require(task.id is None or task.id in registry.named, "it is live, and its id finds nobody", task)
+        _require(task._seq == seq, f"it is listed under the number {seq}", task)
+        _require(task._id is None or task._id in registry.named, "it is live, and its id finds nobody", task)
     for id, task in registry.named.items():
-        _require(task.id == id, f"it is found under the id {id!r}", task)
+        _require(task._id == id, f"it is found under the id {id!r}", task)
         _require(task in listed, "it was forgotten, and its id is not free", task)
     _require(bool(registry.live) or not machine.idle_waiters, "no task lives, and somebody still waits for that")

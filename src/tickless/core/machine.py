@@ -17,16 +17,18 @@ from tickless.core import graph, update
 from tickless.core.questions import Asked, Question, Questions, Then
 from tickless.core.ready import ReadyQueue
 from tickless.core.record import (
+    NOT_SET,
     SEQ_BITS,
     SEQ_MASK,
-    More,
     RunRecord,
     Signs,
     TaskRecord,
     Waiter,
     due_of,
+    key_of,
     more_of,
     move,
+    run_if_of,
 )
 from tickless.core.registry import Registry
 from tickless.core.timeline import Timeline
@@ -58,6 +60,8 @@ class Machine:
         """Tasks whose custom rule is asked, outside the lock, when they fire next."""
         self.trash: deque[object] = deque()
         """What ended tasks let go of. Dropped once the lock is free, since a finalizer is foreign code."""
+        self.to_stop: set[TaskRecord] = set()
+        """Tasks that a worker has taken whose run was not there yet when it was asked to stop: see `ask_to_stop`."""
         self.idle_waiters: list[Waiter] = []
         self.seq = 0
         """The number of the task that came last."""
@@ -82,17 +86,17 @@ class Machine:
     def enter(self, task: TaskRecord, now: Instant) -> None:
         """Take a new task in: give it its number, and put it where it belongs."""
         seq = self.seq = self.seq + 1
-        task.seq = seq
+        task._seq = seq
         self.registry.live[seq] = task
-        if task.id is not None:
-            self.registry.named[task.id] = task
+        if task._id is not None:
+            self.registry.named[task._id] = task
         if self._post_scheduled is not None:
-            self._post_scheduled(EventKind.SCHEDULED, now, task, task.due)
-        due = task.due
-        if task.more is None and due is not None and due > now and not task.wall:
+            self._post_scheduled(EventKind.SCHEDULED, now, task, task._due)
+        due = task._due
+        if due is not None and due > now and not task._wall:
             timeline = self.timeline  # its `push`, written out: this is the path of a million inserts
-            task.due = None
-            task.entry = entry = due << SEQ_BITS | seq
+            task._due = None
+            task._entry = entry = due << SEQ_BITS | seq
             heappush(timeline.heap, entry)
             timeline.live += 1
             timeline.is_sorted = False
@@ -103,18 +107,17 @@ class Machine:
 
     def settle_in(self, task: TaskRecord, now: Instant) -> None:
         """Put a new task where it belongs: the wait set, the ready queue or the timeline."""
-        more = task.more
-        if more is None or not more.parents:
-            self.place(task, now if task.due is None else task.due, now)
+        if not task._parents:
+            self.place(task, now if task._due is None else task._due, now)
             return
-        graph.link(task, more)
+        graph.link(task)
         self.waiting.add(task)
-        if more.waiting and not more.seen:
+        if task._waiting and not task._seen:
             return  # nobody has ended yet, so nothing is decided
-        verdict = policies.on_parent(more.run_if, more.seen, more.waiting)
+        verdict = policies.on_parent(run_if_of(task), task._seen, task._waiting)
         if verdict is not policies.WAIT:
             doomed: list[TaskRecord] = []
-            self._decide(task, more, verdict, now, doomed)
+            self._decide(task, verdict, now, doomed)
             if doomed:
                 self.end(task, now)
 
@@ -125,16 +128,16 @@ class Machine:
         others: list[TaskRecord] = []
         for task in tasks:
             seq += 1
-            task.seq = seq
+            task._seq = seq
             live[seq] = task
-            if task.id is not None:
-                named[task.id] = task
+            if task._id is not None:
+                named[task._id] = task
             if post is not None:
-                post(EventKind.SCHEDULED, now, task, task.due)
-            due = task.due
-            if task.more is None and due is not None and due > now and not task.wall:
-                task.due = None
-                task.entry = entry = due << SEQ_BITS | seq
+                post(EventKind.SCHEDULED, now, task, task._due)
+            due = task._due
+            if due is not None and due > now and not task._wall:
+                task._due = None
+                task._entry = entry = due << SEQ_BITS | seq
                 entries.append(entry)
             else:
                 others.append(task)
@@ -149,19 +152,19 @@ class Machine:
 
     def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it."""
-        if task.wall:
-            task.due = due
+        if task._wall:
+            task._due = due
             # Never ready at once: only `surface`, which is told the wall time exactly, may say that it has come.
             at = Instant(due - self.offset)
         else:
-            task.due = None
+            task._due = None
             at = due
             if at <= now and self.is_open:
                 heap = self.timeline.heap
-                if not heap or at << SEQ_BITS | task.seq < heap[0]:
+                if not heap or at << SEQ_BITS | task._seq < heap[0]:
                     self._make_ready(task, due, now)
                     return
-        task.entry = self.timeline.push(at, task.seq)
+        task._entry = self.timeline.push(at, task._seq)
         if at < self.wake_at:
             self._wake_for(at)
 
@@ -171,10 +174,8 @@ class Machine:
         self.signs.earlier = self.signs.stirred = True
 
     def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
-        run = RunRecord(task, due, State.READY)
-        if task.wall:
-            run.at = Instant(due - self.offset)
-        self.ready.push(run, task.priority)
+        task._due = due
+        self.ready.push(task)
         self.signs.stirred = True
         if now > self.seen:
             self.seen = now
@@ -187,14 +188,14 @@ class Machine:
         entries = timeline.pop_due(now, limit)
         for entry in entries:
             task = live.get(entry & SEQ_MASK)
-            if task is None or task.entry != entry:
+            if task is None or task._entry != entry:
                 continue  # an orphan
-            task.entry = None
+            task._entry = None
             timeline.live -= 1
             due: Instant = entry >> SEQ_BITS  # type: ignore[assignment]  # Instant() would cost 60 ns
-            rule = task.rule
-            if task.wall or (rule is not None and not policies.runs_now(rule, due, now)):
-                self._surface_one(task, task.due if task.wall else due, now, wall)
+            rule = task._rule
+            if task._wall or (rule is not None and not policies.runs_now(rule, due, now)):
+                self._surface_one(task, task._due if task._wall else due, now, wall)
             else:
                 self._make_ready(task, due, now)
         timeline.prune(live)
@@ -203,16 +204,16 @@ class Machine:
     def _surface_one(self, task: TaskRecord, due: Instant | None, now: Instant, wall: Instant) -> None:
         """An entry came up whose time may not have come (slewing made it early), or whose rule must be asked."""
         assert due is not None
-        if task.wall and due > wall:
+        if task._wall and due > wall:
             self.offset = wall - now
             self.place(task, due, now)
             return
-        rule = task.rule
+        rule = task._rule
         if rule is None:
             self._make_ready(task, due, now)
         else:
-            task.due = due  # it has no entry now, and a rule that raises ends this very fire
-            reading = wall if task.wall else now
+            task._due = due  # it has no entry now, and a rule that raises ends this very fire
+            reading = wall if task._wall else now
             self.consult(task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
 
     def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
@@ -223,9 +224,8 @@ class Machine:
 
     def conclude(self, run: RunRecord, task: TaskRecord, outcome: Outcome) -> None:
         """Store how a run ended: the value first, since the state tells readers that it is there."""
-        cell = task.cell
-        if cell is not None and task.rule is None:
-            cell._value = outcome.value
+        if task._rule is None and (task._more is None or task._more.end is None):
+            task._value = outcome.value
         state = outcome.state
         if state is State.SUCCEEDED:
             move(run, state)
@@ -239,10 +239,10 @@ class Machine:
 
     def retire(self, task: TaskRecord) -> None:
         """The task has ended: let go of what only a live one needs, and list it among the finished."""
-        task.cell = task.work = task.args = task.kwargs = task.rule = None
+        task._work = task._args = task._kwargs = task._rule = None
         registry = self.registry
-        if registry.live.pop(task.seq, None) is not None:
-            registry.finished.append(task)
+        if registry.live.pop(task._seq, None) is not None:
+            registry.finished.append(task if task._value is None or task._value is NOT_SET else registry.twin(task))
 
     def settle(self, run: RunRecord, outcome: Outcome | None) -> None:
         """A run has ended: store how (None: that was done), and re-arm or end its task."""
@@ -253,9 +253,9 @@ class Machine:
             self.seen = now
         if outcome is not None:
             self.conclude(run, task, outcome)
-        rule = task.rule
+        rule = task._rule
         if rule is None:
-            if task.more is not None and task.more.history is not None:
+            if task._more is not None and task._more.history is not None:
                 self.remember(task, run)
             self.end(task, now)
             return
@@ -263,13 +263,13 @@ class Machine:
         due = run.due
         assert due is not None
         value = None if outcome is None else outcome.value
-        if task.more is not None and task.more.update is not None:
-            first = update.become(self, task, task.more.update)
-            task.more.update = None
+        if task._more is not None and task._more.update is not None:
+            first = update.become(self, task, task._more.update)
+            task._more.update = None
             if first is not None:  # another rule from now on: what it would have fired since is what this run missed
-                self._ask_next(task, task.rule, Instant(first - 1), now, value)
+                self._ask_next(task, task._rule, Instant(first - 1), now, value)
                 return
-        following = policies.next_on_grid(rule, due, Instant(now + self.offset) if task.wall else now)
+        following = policies.next_on_grid(rule, due, Instant(now + self.offset) if task._wall else now)
         if following is None:
             self._ask_next(task, rule, due, now, value)
         else:
@@ -278,8 +278,8 @@ class Machine:
     def _ask_next(self, task: TaskRecord, rule: Rule | None, due: Instant, now: Instant, value: Any) -> None:
         """Ask a recurring task's rule for the fire after `due`; `value` is its result should there be none."""
         assert rule is not None
-        finished = Instant(now + self.offset) if task.wall else now
-        task.due = None  # while it is asked it has no next fire
+        finished = Instant(now + self.offset) if task._wall else now
+        task._due = None  # while it is asked it has no next fire
 
         def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
             self.on_planned(task, plan, now, value)
@@ -291,16 +291,15 @@ class Machine:
         if plan.skipped is not None:
             self._note_skipped(task, plan.skipped, now)
         if plan.rule is not None:
-            task.rule = plan.rule
+            task._rule = plan.rule
         if plan.due is not None:
             self.place(task, plan.due, now)
             return
-        if task.run is None:
+        if task._run is None:
             self.end_unrun(task, State.SKIPPED, Reason.NO_NEXT_FIRE, now)
             return
-        more_of(task).end = (task.run.state, Reason.NO_NEXT_FIRE)
-        if task.cell is not None:
-            task.cell._value = value
+        more_of(task).end = (task._run.state, Reason.NO_NEXT_FIRE)
+        task._value = value
         self.end(task, now)
 
     def consult(self, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
@@ -320,7 +319,7 @@ class Machine:
         task = asked.task
         if not self.questions.settle(asked):
             return
-        self.trash.append((task.work, task.args, task.kwargs, task.rule, task.cell))  # should this answer end it
+        self.trash.append((task._work, task._args, task._kwargs, task._rule, task))  # should this answer end it
         if isinstance(plan, BaseException):
             self.broken_rule(task, plan, asked.at)
         else:
@@ -328,7 +327,7 @@ class Machine:
 
     def broken_rule(self, task: TaskRecord, error: BaseException, now: Instant) -> None:
         """The rule raised or lied. Its own task ends, visibly; the others go on."""
-        failure = RuleError(f"task {task.public_id}: its rule could not tell the next fire: {error}")
+        failure = RuleError(f"task {task.id}: its rule could not tell the next fire: {error}")
         self.end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
 
     def end(self, task: TaskRecord, now: Instant) -> None:
@@ -339,44 +338,49 @@ class Machine:
         todo = [task]
         for parent in todo:
             if parent is not task:
-                self.trash.append((parent.work, parent.args, parent.kwargs, parent.rule, parent.cell))
+                self.trash.append((parent._work, parent._args, parent._kwargs, parent._rule, parent))
             self.retire(parent)
-            more = parent.more
-            if more is None:
-                continue
-            if more.update is not None:
-                self.trash.append(more.update)
-                more.update = None
-            if more.waiters is not None:
-                for waiter in more.waiters:
-                    waiter.ring()
-                more.waiters = None
-            if more.children is not None:
-                end = graph.end_of(parent)
-                for child in more.children:
-                    links = child.more
-                    assert links is not None
-                    links.waiting -= 1  # exactly once a parent, whether or not the child was decided before (P4)
-                    links.seen |= end
-                    if child in self.waiting:
-                        verdict = policies.on_parent(links.run_if, links.seen, links.waiting)
-                        if verdict is not policies.WAIT:
-                            self._decide(child, links, verdict, now, todo)
+            more = parent._more
+            if more is not None:
+                if more.update is not None:
+                    self.trash.append(more.update)
+                    more.update = None
+                if more.waiters is not None:
+                    for waiter in more.waiters:
+                        waiter.ring()
+                    more.waiters = None
+            if parent._children:
+                self._tell_children(parent, parent._children, now, todo)
         registry = self.registry
         if len(registry.finished) > registry.trim_above:
             registry.trim()
         if not registry.live:
             self.wake_idle()
 
-    def _decide(self, child: TaskRecord, links: More, verdict: Verdict, now: Instant, todo: list[TaskRecord]) -> None:
+    def _tell_children(self, parent: TaskRecord, kin: list[Any], now: Instant, todo: list[TaskRecord]) -> None:
+        """Count the parent down in each child, and release or doom those that this decides."""
+        end, waiting, children = graph.end_of(parent), self.waiting, kin[:]
+        kin[:] = map(key_of, children)  # nothing that has ended keeps its kin
+        for child in children:
+            child._waiting -= 1  # exactly once a parent, whether or not the child was decided before (P4)
+            child._seen |= end
+            if child in waiting:
+                if child._more is None and child._seen == policies.SUCCEEDED:  # the commonest: all is well
+                    verdict = policies.WAIT if child._waiting else policies.RUN
+                else:
+                    verdict = policies.on_parent(run_if_of(child), child._seen, child._waiting)
+                if verdict is not policies.WAIT:
+                    self._decide(child, verdict, now, todo)
+
+    def _decide(self, child: TaskRecord, verdict: Verdict, now: Instant, todo: list[TaskRecord]) -> None:
         """Do with a waiting child what its parents' ends say. A doomed one joins `todo`: its own children come next."""
         if verdict.skip is not None:
             self._unrun(child, State.SKIPPED, verdict.skip, now)
             todo.append(child)
             return
         self.waiting.discard(child)
-        if links.when is not None:
-            self._bind(child, links.when, now)
+        if child._more is not None and child._more.when is not None:
+            self._bind(child, child._more.when, now)
         elif self.is_open:
             self._make_ready(child, now, now)
         else:
@@ -384,20 +388,20 @@ class Machine:
 
     def _bind(self, child: TaskRecord, rule: Rule, now: Instant) -> None:
         """A child's parents have let go: its rule counts from here, on the wall as it was when last looked at."""
-        reading = Instant(now + self.offset) if child.wall else now
+        reading = Instant(now + self.offset) if child._wall else now
         self.consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
 
     def _on_bound(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         """A child's rule was bound, its parents having let go."""
-        assert task.more is not None
-        if task.more.recurring:
-            task.rule = plan.rule
+        assert task._more is not None
+        if task._more.recurring:
+            task._rule = plan.rule
         self.on_planned(task, Plan(plan.due), now)
 
     def _unrun(self, task: TaskRecord, state: State, reason: Reason, now: Instant, error: str | None = None) -> None:
         """End the task's plan without a run of its own: one record says so."""
         run = RunRecord(task, due_of(task), state)
-        if task.entry is not None:
+        if task._entry is not None:
             self.unplace(task)
         else:
             self.waiting.discard(task)
@@ -405,10 +409,10 @@ class Machine:
         run.finished = now
         run.error = error
         run.reason = reason
-        if task.rule is not None or task.more is not None:
+        if task._rule is not None or task._more is not None:
             self.remember(task, run)
-        task.run = run
-        task.rule = None
+        task._run = run
+        task._rule = None
         post = self._post_end[state]
         if post is not None:
             post(KINDS[state], now, task, run.due, reason, error)
@@ -422,9 +426,9 @@ class Machine:
         error: str | None = None,
         value: Any = None,
     ) -> None:
-        if task.cell is not None and value is not None:
-            task.cell._value = value
-        self.trash.append((task.work, task.args, task.kwargs, task.rule, task.cell))
+        if value is not None:
+            task._value = value
+        self.trash.append((task._work, task._args, task._kwargs, task._rule, task))
         self._unrun(task, state, reason, now, error)
         self.end(task, now)
 
@@ -440,8 +444,8 @@ class Machine:
             post(EventKind.SKIPPED, now, task, run.due, skipped.reason, None, None, skipped.fires)
 
     def remember(self, task: TaskRecord, run: RunRecord) -> None:
-        if task.rule is None and (task.more is None or task.more.history is None):
-            return  # a one-shot: its only run is `task.run`
+        if task._rule is None and (task._more is None or task._more.history is None):
+            return  # a one-shot: its only run is `task._run`
         more = more_of(task)
         if more.history is None:
             more.history = deque(maxlen=self.keep_runs)
@@ -449,8 +453,8 @@ class Machine:
         more.history.append(run)
 
     def unplace(self, task: TaskRecord) -> None:
-        if task.entry is not None:
-            task.entry = None
+        if task._entry is not None:
+            task._entry = None
             self.timeline.orphan(self.registry.live)
 
     def wake_idle(self) -> None:

@@ -1,15 +1,15 @@
-"""The ready queue: runs that are due and wait for room. By priority, then by the order of becoming ready.
+"""The ready queue: tasks that are due and wait for room. By priority, then by the order of becoming ready.
 
-Two structures on purpose. The lanes give the order; `claims` decides who gets a run: whoever pops it from that dict has
-it, be it a worker that takes or a caller that cancels. Both pops are single atomic steps of the interpreter, which is
-why a worker needs no lock to take. See tests/races.
+Two structures on purpose. The lanes give the order; `claims` decides who gets a task: whoever pops it from that dict
+has it, be it a worker that takes or a caller that cancels. Both pops are single atomic steps of the interpreter, which
+is why a worker needs no lock to take. See tests/races.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from tickless.core.record import RunRecord
+from tickless.core.record import QUEUED, TaskRecord
 
 SLACK = 64
 
@@ -20,18 +20,19 @@ class ReadyQueue:
     __slots__ = ("_lanes", "_order", "claims")
 
     def __init__(self) -> None:
-        self.claims: dict[RunRecord, bool] = {}
-        self._lanes: dict[int, deque[RunRecord]] = {}
-        self._order: tuple[deque[RunRecord], ...] = ()
+        self.claims: dict[TaskRecord, bool] = {}
+        self._lanes: dict[int, deque[TaskRecord]] = {}
+        self._order: tuple[deque[TaskRecord], ...] = ()
 
     def __len__(self) -> int:
         return len(self.claims)
 
-    def push(self, run: RunRecord, priority: int) -> None:
-        """Give the task its run, at the end of its lane. The claim comes first: without one it would be taken for gone.
+    def push(self, task: TaskRecord) -> None:
+        """Make the task ready, at the end of its lane. The claim comes first: without one it would be taken for gone.
 
-        The lane is there before the run is: a Ctrl-C between the last three lines would leave one that none can take.
+        The lane is there before the state is: a Ctrl-C between the last three lines would leave one that none can take.
         """
+        priority = task._priority
         lane = self._lanes.get(priority)
         if lane is None:
             # Lanes that ran empty go, lest every priority that was ever used be looked at for each run.
@@ -39,26 +40,26 @@ class ReadyQueue:
             lane = self._lanes[priority] = deque()
             self._order = tuple(self._lanes[p] for p in sorted(self._lanes, reverse=True))
         append = lane.append
-        run.task.run = run
-        self.claims[run] = True
-        append(run)
+        task._run = QUEUED
+        self.claims[task] = True
+        append(task)
 
-    def take(self) -> RunRecord | None:
-        """The next run, which now is the caller's alone; None when there is none."""
+    def take(self) -> TaskRecord | None:
+        """The next task, which now is the caller's alone; None when there is none."""
         claims = self.claims
         for lane in self._order:
             while lane:
                 try:
-                    run = lane.popleft()
+                    task = lane.popleft()
                 except IndexError:  # another worker was quicker
                     break
-                if claims.pop(run, False):
-                    return run
+                if claims.pop(task, False):
+                    return task
         return None
 
-    def claim(self, run: RunRecord) -> bool:
-        """Take this run out, wherever it stands; False when a worker has it already. Its place is orphaned."""
-        if not self.claims.pop(run, False):
+    def claim(self, task: TaskRecord) -> bool:
+        """Take this task out, wherever it stands; False when a worker has it already. Its place is orphaned."""
+        if not self.claims.pop(task, False):
             return False
         if sum(map(len, self._order)) > 2 * len(self.claims) + SLACK:
             # A worker may pop from an old lane meanwhile: it is refused by `claims` or it has the run, never both.

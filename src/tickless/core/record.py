@@ -20,10 +20,8 @@ class IllegalMove(TicklessError, AssertionError):
     """A move that the table does not have: a defect of tickless, never of its user."""
 
 
-class Cell(Protocol):
-    """What the outcome of a task is put into: the handle. While only it holds the value, it lives as long as it."""
-
-    _value: Any
+NOT_SET: Any = object()
+"""The value of a task that nothing was put into."""
 
 
 class Waiter(Protocol):
@@ -45,29 +43,38 @@ class Signs:
 
 
 class TaskRecord:
-    """One task. `entry` is its place in the timeline, None when it has none; see `due_of`."""
+    """One task, and what `schedule` gives: `tickless.task.Task` adds the methods that users call. One object, since
+    what a flood of tasks costs is mostly what the collector of garbage must walk over.
+
+    `_entry` is its place in the timeline, None when it has none; see `due_of`.
+    """
 
     __slots__ = (
-        "args",
-        "cell",
-        "due",
-        "entry",
-        "id",
-        "kwargs",
-        "more",
-        "name",
-        "priority",
-        "rule",
-        "run",
-        "seq",
-        "wall",
-        "work",
+        "_args",
+        "_children",
+        "_due",
+        "_entry",
+        "_id",
+        "_kwargs",
+        "_more",
+        "_name",
+        "_owner",
+        "_parents",
+        "_priority",
+        "_rule",
+        "_run",
+        "_seen",
+        "_seq",
+        "_value",
+        "_waiting",
+        "_wall",
+        "_work",
     )
 
     def __init__(
         self,
-        work: Callable[..., Any],
-        args: tuple[Any, ...],
+        work: Callable[..., Any] | None,
+        args: tuple[Any, ...] | None,
         kwargs: Mapping[str, Any] | None,
         id: str | None,
         name: str,
@@ -76,65 +83,86 @@ class TaskRecord:
         due: Instant | None,
         wall: bool,
         more: More | None,
+        parents: tuple[Any, ...] = (),
+        owner: Any = None,
     ) -> None:
-        self.work: Callable[..., Any] | None = work
-        self.args: tuple[Any, ...] | None = args
-        self.kwargs = kwargs
-        self.id = id
-        self.name = name
-        self.priority = priority
-        self.rule = rule
-        """The bound rule while more fires may come; a one-shot needs none, its instant is `due`."""
-        self.due = due
-        """On entering, the first fire; then, of a task of the wall clock, the next. Others have it in `entry`."""
-        self.wall = wall
+        self._owner = owner
+        """Whose handle it is: the scheduler."""
+        self._work = work
+        self._args = args
+        self._kwargs = kwargs
+        self._id = id
+        """The one that was given, if any."""
+        self._name = name
+        self._priority = priority
+        self._rule = rule
+        """The bound rule while more fires may come; a one-shot needs none, its instant is `_due`."""
+        self._due = due
+        """On entering, the first fire; of a ready task the fire that runs; of a task of the wall clock the next one.
+        Others have that in `_entry`."""
+        self._wall = wall
         """True when its fires are instants of the wall clock."""
-        self.more = more
-        self.seq = -1
-        self.entry: int | None = None
-        self.run: RunRecord | None = None
+        self._more = more
+        self._parents = parents
+        """Tasks until it is linked, then keys: a chain must not keep its ancestors."""
+        self._children: list[Any] | None = None
+        """Who waits for it; keys once it has ended."""
+        self._waiting = 0
+        """How many parents have not finished (P4)."""
+        self._seen = 0
+        """How the others ended, as bits: see `policies.kind_of_end`."""
+        self._seq = -1
+        self._entry: int | None = None
+        self._run: RunRecord | None = None
         """The run that lives or, failing that, the last one."""
-        self.cell: Cell | None = None
+        self._value = NOT_SET
+        """What it returned or raised, once it has ended."""
 
     @property
-    def public_id(self) -> str:
-        return f"#{self.seq}" if self.id is None else self.id
+    def id(self) -> str:
+        """The id that was given, or "#" and a number."""
+        return f"#{self._seq}" if self._id is None else self._id
 
     @property
-    def label(self) -> str:
-        return self.name
+    def name(self) -> str:
+        """The name that was given, or that of the work."""
+        return self._name
+
+
+Key = int | tuple[int, str]
+"""Names a task without keeping it: its number, and its id if it was given one."""
+
+
+def key_of(task: TaskRecord) -> Key:
+    return task._seq if task._id is None else (task._seq, task._id)
+
+
+def without_value(task: TaskRecord) -> TaskRecord:
+    """A twin of a task that has ended, for the store to list: the value dies with the last handle of the task itself.
+
+    The runs are the twin's from now on, so that nothing that is listed leads to the task.
+    """
+    twin = type(task)(
+        None, None, None, task._id, task._name, task._priority, None, task._due, task._wall, task._more, task._parents,
+        task._owner,
+    )  # fmt: skip
+    twin._children, twin._waiting, twin._seen, twin._seq = task._children, task._waiting, task._seen, task._seq
+    twin._run = task._run
+    if task._run is not None:
+        task._run.task = twin
+    if task._more is not None:
+        for run in task._more.history or ():
+            run.task = twin
+    return twin
 
 
 class More:
-    """What few tasks need: links, waiters, history, an end of their own. Made under the store's lock only."""
+    """What few tasks need: waiters, history, an end of their own. Made under the store's lock only."""
 
-    __slots__ = (
-        "children",
-        "end",
-        "history",
-        "kin",
-        "outputs",
-        "parents",
-        "recurring",
-        "run_if",
-        "seen",
-        "waiters",
-        "waiting",
-        "update",
-        "when",
-    )
+    __slots__ = ("end", "history", "outputs", "recurring", "run_if", "update", "waiters", "when")
 
     def __init__(self) -> None:
-        self.parents: tuple[Any, ...] = ()
-        """Records while the task lives, then their ids or seqs: a chain must not keep its ancestors."""
-        self.children: list[TaskRecord] | None = None
-        self.kin: tuple[str | int, ...] = ()
-        """The children's ids or seqs once the task has ended."""
         self.run_if = RunIf.ALL_SUCCEEDED
-        self.waiting = 0
-        """How many parents have not finished (P4)."""
-        self.seen = 0
-        """How the others ended, as bits: see `policies.kind_of_end`."""
         self.when: Rule | None = None
         """The rule as given: to be bound when the parents let go, and to see whether an update changes it."""
         self.recurring = False
@@ -155,7 +183,7 @@ class RunRecord:
     __slots__ = ("at", "due", "error", "fires", "finished", "reason", "started", "state", "stop", "task")
 
     def __init__(self, task: TaskRecord, due: Instant | None, state: State) -> None:
-        """A pending task has no run record yet: one is made when it becomes ready, or is decided not to run."""
+        """A pending or ready task has none yet: it is made when a worker takes the task, or when it is not to run."""
         self.task = task
         """Deleted when the task is forgotten, so that the two do not keep each other."""
         self.due = due
@@ -172,10 +200,19 @@ class RunRecord:
         """Of a summary of skipped fires: how many, and the last one's due."""
 
 
+QUEUED = RunRecord(None, None, State.READY)  # type: ignore[arg-type]  # it belongs to nobody
+"""The run of every task that is ready, for as long as it is: a flood of them makes no objects. See `queued`."""
+
+
+def queued(task: TaskRecord) -> RunRecord:
+    """A record of its own for the run of a task that is ready, for who takes it or shows it."""
+    return RunRecord(task, task._due, State.READY)
+
+
 def move(run: RunRecord, after: State, reason: Reason | None = None) -> None:
     """The one door through which a run changes state. Raises IllegalMove for a move that the table does not have."""
     if after not in run.state.after:
-        raise IllegalMove(f"run of {run.task.public_id} due {run.due}: {run.state} -> {after} is not in the table")
+        raise IllegalMove(f"run of {run.task.id} due {run.due}: {run.state} -> {after} is not in the table")
     if reason is not None:
         run.reason = reason
     run.state = after
@@ -183,16 +220,16 @@ def move(run: RunRecord, after: State, reason: Reason | None = None) -> None:
 
 def due_of(task: TaskRecord) -> Instant | None:
     """The planned instant of the task's next fire, on the clock that drives it; None when it has no place in time."""
-    if task.wall or task.entry is None:
-        return task.due
-    return Instant(task.entry >> SEQ_BITS)
+    if task._wall or task._entry is None:
+        return task._due
+    return Instant(task._entry >> SEQ_BITS)
 
 
 def state_of(task: TaskRecord) -> State:
     """The task's state, derived: its end if it has one, else its run's while that lives or was the only one."""
-    run = task.run
-    if task.rule is None:
-        more = task.more
+    run = task._run
+    if task._rule is None:
+        more = task._more
         if more is not None and more.end is not None and (run is None or not run.state.after):
             return more.end[0]
         if run is not None:
@@ -204,10 +241,10 @@ def state_of(task: TaskRecord) -> State:
 
 def reason_of(task: TaskRecord) -> Reason | None:
     """Why the task is in the state it is in, where the state alone does not tell."""
-    more = task.more
-    if task.rule is None and more is not None and more.end is not None:
+    more = task._more
+    if task._rule is None and more is not None and more.end is not None:
         return more.end[1]
-    return None if task.run is None else task.run.reason
+    return None if task._run is None else task._run.reason
 
 
 def ended(task: TaskRecord) -> bool:
@@ -215,9 +252,13 @@ def ended(task: TaskRecord) -> bool:
     return not state_of(task).after
 
 
+def run_if_of(task: TaskRecord) -> RunIf:
+    return RunIf.ALL_SUCCEEDED if task._more is None else task._more.run_if
+
+
 def more_of(task: TaskRecord) -> More:
     """The task's `more`, made if it has none. Under the store's lock only: a worker looks whether there is one."""
-    more = task.more
+    more = task._more
     if more is None:
-        more = task.more = More()
+        more = task._more = More()
     return more

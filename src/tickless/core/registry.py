@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from tickless.core import graph
-from tickless.core.record import More, TaskRecord, ended
+from tickless.core.record import TaskRecord, ended, without_value
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
 SLACK = 256
@@ -33,58 +33,58 @@ class Registry:
         Raises DuplicateId, or DependencyError for a parent that is unknown, the task itself, or recurring.
         """
         self.trim()
-        if task.id is not None and task.id in self.named:
-            _refuse_duplicate(task.id)
-        if task.more is not None and task.more.parents:
-            self.check_parents(task, task.more)
+        if task._id is not None and task._id in self.named:
+            _refuse_duplicate(task._id)
+        if task._parents:
+            self.check_parents(task)
 
     def admit_many(self, tasks: Sequence[TaskRecord]) -> None:
         """As `admit` for each. They may name one another as parents, and not in a circle."""
         self.trim()
         batch: dict[str, TaskRecord] = {}
         for task in tasks:
-            if task.id is not None:
-                if task.id in batch or task.id in self.named:
-                    _refuse_duplicate(task.id)
-                batch[task.id] = task
+            if task._id is not None:
+                if task._id in batch or task._id in self.named:
+                    _refuse_duplicate(task._id)
+                batch[task._id] = task
         for task in tasks:
-            if task.more is not None and task.more.parents:
-                self.check_parents(task, task.more, batch)
+            if task._parents:
+                self.check_parents(task, batch)
         if batch:
             graph.check_acyclic(tasks)
 
-    def check_parents(self, task: TaskRecord, more: More, batch: Mapping[str, TaskRecord] = NOBODY) -> None:
+    def check_parents(self, task: TaskRecord, batch: Mapping[str, TaskRecord] = NOBODY) -> None:
         """Turn the ids of the task's parents into parents, each once. Raises DependencyError."""
         by_id = False
-        for parent in more.parents:
+        for parent in task._parents:
             if isinstance(parent, str):
                 by_id = True
-            elif parent.rule is not None or (parent.more is not None and parent.more.recurring):
+            elif parent._rule is not None or (parent._more is not None and parent._more.recurring):
                 self._refuse_recurring(task, parent)
         if by_id:
-            more.parents = tuple(dict.fromkeys(self._parent(task, parent, batch) for parent in more.parents))
+            task._parents = tuple(dict.fromkeys(self._parent(task, parent, batch) for parent in task._parents))
 
     def _parent(self, task: TaskRecord, parent: TaskRecord | str, batch: Mapping[str, TaskRecord]) -> TaskRecord:
         if not isinstance(parent, str):
             return parent
-        who = shown(task.id or task.label)
-        if parent == task.id:
+        who = shown(task._id or task._name)
+        if parent == task._id:
             raise DependencyError(f"after_tasks of {who}: a task cannot wait for itself; take it out")
         found = batch.get(parent)
         try:
             found = found or self.find(parent)
         except UnknownTask as error:
             raise DependencyError(f"after_tasks of {who}: {error}") from None
-        if found.rule is not None or (found.more is not None and found.more.recurring):
+        if found._rule is not None or (found._more is not None and found._more.recurring):
             self._refuse_recurring(task, found)
         return found
 
     def _refuse_recurring(self, task: TaskRecord, parent: TaskRecord) -> None:
         if not ended(parent):
             raise DependencyError(
-                f"after_tasks of {shown(task.id or task.label)}: {shown(parent.id or parent.label)} is recurring, and "
-                "which of its runs would count is not said; repeat the whole chain as a Flow, or schedule the child "
-                "from inside it"
+                f"after_tasks of {shown(task._id or task._name)}: {shown(parent._id or parent._name)} is recurring, "
+                "and which of its runs would count is not said; repeat the whole chain as a Flow, or schedule the "
+                "child from inside it"
             )
 
     @property
@@ -96,15 +96,21 @@ class Registry:
         finished, named = self.finished, self.named
         while len(finished) > self.keep:
             task = finished.popleft()
-            if task.id is not None and named.get(task.id) is task:
-                del named[task.id]
-            if task.run is not None:
-                del task.run.task  # they must not keep each other alive until some collection of garbage
-            if task.more is not None:
-                graph.forget_links(task.more)
-                for run in task.more.history or ():
-                    if run is not task.run:
+            if task._id is not None and named.get(task._id) is task:
+                del named[task._id]
+            if task._run is not None:
+                del task._run.task  # they must not keep each other alive until some collection of garbage
+            if task._more is not None:
+                for run in task._more.history or ():
+                    if run is not task._run:
                         del run.task
+
+    def twin(self, task: TaskRecord) -> TaskRecord:
+        """What is listed of a task that has ended with a value. Without the lock for a task that was given no id."""
+        twin = without_value(task)
+        if task._id is not None and self.named.get(task._id) is task:
+            self.named[task._id] = twin
+        return twin
 
     def find(self, id: str) -> TaskRecord:
         """The task of that id, live or listed. O(1), but for finished tasks without a given id: O(keep_finished)."""
@@ -114,10 +120,10 @@ class Registry:
         if id[:1] == "#" and len(id) < 20 and id[1:].isdecimal():
             seq = int(id[1:])
             task = self.live.get(seq)
-            if task is not None and task.id is None:
+            if task is not None and task._id is None:
                 return task
             for task in list(self.finished):  # a copy: workers append to it without the lock
-                if task.seq == seq and task.id is None:
+                if task._seq == seq and task._id is None:
                     return task
         raise UnknownTask(
             f"no task has the id {shown(id)}; it never had one, or it ended and was forgotten "
@@ -127,7 +133,7 @@ class Registry:
     def listing(self) -> list[TaskRecord]:
         """All tasks that are listed, in the order of scheduling."""
         self.trim()
-        return sorted([*self.finished, *self.live.values()], key=lambda task: task.seq)
+        return sorted([*self.finished, *self.live.values()], key=lambda task: task._seq)
 
 
 def _refuse_duplicate(id: str) -> Never:

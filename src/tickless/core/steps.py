@@ -22,12 +22,12 @@ def on_step(machine: Machine, offset: int, wall: Instant) -> None:
     machine.offset = offset
     now = Instant(wall - offset)
     for task in list(machine.registry.live.values()):
-        if task.wall and task.entry is not None and task.due is not None:
+        if task._wall and task._entry is not None and task._due is not None:
             machine.unplace(task)
-            if task.rule is not None and back >= REPEAT_US:
-                _plan_from(machine, task, task.rule, wall, now)
+            if task._rule is not None and back >= REPEAT_US:
+                _plan_from(machine, task, task._rule, wall, now)
             else:
-                machine.place(task, task.due, now)
+                machine.place(task, task._due, now)
 
 
 def _plan_from(machine: Machine, task: TaskRecord, rule: Rule, wall: Instant, now: Instant) -> None:

@@ -66,7 +66,7 @@ class Timeline:
         """Drop the orphans. A set, since a task re-placed at its old instant leaves an equal entry behind."""
         find = tasks.get
         self.heap[:] = {
-            entry for entry in self.heap if (task := find(entry & SEQ_MASK)) is not None and task.entry == entry
+            entry for entry in self.heap if (task := find(entry & SEQ_MASK)) is not None and task._entry == entry
         }
         heapify(self.heap)
         self.is_sorted = False
@@ -95,7 +95,7 @@ class Timeline:
         while heap:
             entry = heap[0]
             task = tasks.get(entry & SEQ_MASK)
-            if task is not None and task.entry == entry:
+            if task is not None and task._entry == entry:
                 return Instant(entry >> SEQ_BITS)
             heappop(heap)
             self.is_sorted = False

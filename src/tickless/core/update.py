@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tickless import policies
 from tickless.core import graph
 from tickless.core.cancel import cancel
-from tickless.core.record import More, TaskRecord, ended, more_of
+from tickless.core.record import TaskRecord, ended, more_of
 from tickless.errors import DependencyError, shown
 from tickless.instants import Instant
 from tickless.states import Exists, Reason
@@ -24,19 +24,19 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     Raises DependencyError where tasks would wait for a recurring one, or for themselves.
     """
     machine.registry.trim()
-    there = None if new.id is None else machine.registry.named.get(new.id)
+    there = None if new._id is None else machine.registry.named.get(new._id)
     if there is not None and exists == "keep":
         return there
     if there is not None and _stays(machine, there, new):
-        if new.rule is not None and there.more is not None:
-            _check_children(machine, there, there.more)
+        if new._rule is not None:
+            _check_children(machine, there)
         _update(machine, there, new, now)
         return there
     if there is not None:
-        if new.more is not None:
-            machine.registry.check_parents(new, new.more)
-            graph.check_replacement(there, new)
-        del machine.registry.named[there.id or ""]
+        if new._parents:
+            machine.registry.check_parents(new)
+            graph.check_replacement(there, new, machine.registry.live)
+        del machine.registry.named[there._id or ""]
     machine.registry.admit(new)
     machine.enter(new, now)
     if there is not None:  # after the new one is in, so that there is no moment of idleness
@@ -44,23 +44,23 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     return new
 
 
-def _check_children(machine: Machine, there: TaskRecord, more: More) -> None:
-    if any(child in machine.waiting for child in more.children or ()):
+def _check_children(machine: Machine, there: TaskRecord) -> None:
+    if any(child in machine.waiting for child in there._children or ()):
         raise DependencyError(
-            f"id {shown(there.id)}: tasks wait for its end, and an update to a recurring task would have them wait for "
-            "ever; cancel it first, or schedule the recurring task under another id"
+            f"id {shown(there._id)}: tasks wait for its end, and an update to a recurring task would have them wait "
+            "for ever; cancel it first, or schedule the recurring task under another id"
         )
 
 
 def _busy(task: TaskRecord) -> bool:
-    return task.run is not None and bool(task.run.state.after)
+    return task._run is not None and bool(task._run.state.after)
 
 
 def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
     """Whether the task can become what `new` says without a new life."""
-    if ended(there) or there in machine.waiting or new.more is not None:
+    if ended(there) or there in machine.waiting or new._more is not None or new._parents:
         return False
-    return not _busy(there) or (there.rule is not None and new.rule is not None)
+    return not _busy(there) or (there._rule is not None and new._rule is not None)
 
 
 def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) -> None:
@@ -76,16 +76,16 @@ def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) 
 
 def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | None:
     """Update a task that no run holds. Gives the new first fire when the rule, and so its place, changed; else None."""
-    machine.trash.append((there.work, there.args, there.kwargs, there.rule))
-    there.work, there.args, there.kwargs = new.work, new.args, new.kwargs
-    there.name, there.priority = new.name, new.priority
-    if there.rule is not None and new.rule is not None and policies.same_rule(there.rule, new.rule):
+    machine.trash.append((there._work, there._args, there._kwargs, there._rule))
+    there._work, there._args, there._kwargs = new._work, new._args, new._kwargs
+    there._name, there._priority = new._name, new._priority
+    if there._rule is not None and new._rule is not None and policies.same_rule(there._rule, new._rule):
         return None
-    there.rule, there.wall = new.rule, new.wall
-    if there.more is not None:
-        there.more.recurring, there.more.when = False, None  # what it was to become once; now `rule` tells
+    there._rule, there._wall = new._rule, new._wall
+    if there._more is not None:
+        there._more.recurring, there._more.when = False, None  # what it was to become once; now `rule` tells
     machine.questions.drop(there)
     machine.unplace(there)
-    if new.rule is None:
-        there.run = None  # its runs are history: it has one more to come, and has not ended with the last one
-    return new.due
+    if new._rule is None:
+        there._run = None  # its runs are history: it has one more to come, and has not ended with the last one
+    return new._due

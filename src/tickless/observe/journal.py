@@ -25,12 +25,11 @@ BATCH_LIMIT = 1_000
 
 
 class Subject(Protocol):
-    """What an event is about. Read when the event is delivered, not when it is posted."""
+    """What an event is about: a task. It is not kept, since its value would be kept with it."""
 
-    @property
-    def public_id(self) -> str: ...
-    @property
-    def label(self) -> str: ...
+    _id: str | None
+    _seq: int
+    _name: str
 
 
 class Now(Protocol):
@@ -40,8 +39,8 @@ class Now(Protocol):
 
 
 _Posted = tuple[
-    EventKind, Instant, Subject | None, Instant | None, Reason | None, str | None, str | None, int
-]  # kind, at_us, subject, due, reason, error, traceback, count
+    EventKind, Instant, str | int | None, str | None, Instant | None, Reason | None, str | None, str | None, int
+]  # kind, at_us, id or number of the task, its name, due, reason, error, traceback, count
 
 
 class Journal:
@@ -94,7 +93,11 @@ class Journal:
         """
         if kind in self.wants:
             queue = self._queue
-            queue.append((kind, at_us, subject, due, reason, error, traceback, count))
+            if subject is None:
+                queue.append((kind, at_us, None, None, due, reason, error, traceback, count))
+            else:
+                who = subject._id or subject._seq
+                queue.append((kind, at_us, who, subject._name, due, reason, error, traceback, count))
             if len(queue) > self._limit:
                 self._drop_oldest()
             # Store, then look. The thread says that it sleeps, then looks (`_serve`): one of the two sees the other.
@@ -207,8 +210,8 @@ class Journal:
             pass
         events: list[Event] = []
         new = tuple.__new__  # what Event(...) does, without a call per event
-        for kind, at_us, about, due, reason, error, trace, count in posted:
-            task_id, name = (None, None) if about is None else (about.public_id, about.label)
+        for kind, at_us, who, name, due, reason, error, trace, count in posted:
+            task_id = f"#{who}" if type(who) is int else who
             events.append(new(Event, (kind, at_us, task_id, name, due, reason, error, trace, count)))
         drawn = next(self._drops)
         dropped = drawn - self._drops_told

@@ -21,7 +21,7 @@ from typing import Never
 
 from tickless.core import cancel, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
-from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, move
+from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, queued
 from tickless.errors import SchedulerClosed, TaskRejected
 from tickless.instants import Instant
 from tickless.policies import Plan
@@ -90,7 +90,7 @@ class MemoryStore:
         with self._hold, self.lock:
             if self.is_closed:
                 _refuse_closed()
-            if task.id is not None or task.more is not None:
+            if task._id is not None or task._parents:
                 machine.registry.admit(task)
             machine.enter(task, now)
 
@@ -134,22 +134,34 @@ class MemoryStore:
 
     def take(self, now: Instant) -> RunRecord | None:
         machine = self.machine
-        run = machine.ready.take()
-        if run is None:
+        task = machine.ready.take()
+        if task is None:
             return None
-        move(run, State.RUNNING)
-        # The caller's reading may be older than the one that made the run ready; nothing starts before it is due.
-        run.started = now if now > machine.seen else machine.seen
+        run = RunRecord(task, task._due, State.RUNNING)
+        # The caller's reading may be older than the one that made the task ready; nothing starts before it is due.
+        run.started = started = now if now > machine.seen else machine.seen
+        if task._wall and run.due is not None:
+            run.at = Instant(run.due - machine.offset)
+        task._run = run
+        if machine.to_stop or self._always_hold:  # the look after the store: somebody asked it to stop meanwhile
+            self._tell_stop(task)
         if machine.post_started is not None:
-            machine.post_started(EventKind.STARTED, run.started, run.task, run.due)
+            machine.post_started(EventKind.STARTED, started, task, run.due)
         return run
+
+    def _tell_stop(self, task: TaskRecord) -> None:
+        machine = self.machine
+        with self._hold, self.lock:
+            if task in machine.to_stop:
+                machine.to_stop.remove(task)
+                cancel.ask_to_stop(machine, task)
 
     def finish(self, run: RunRecord, outcome: Outcome, now: Instant) -> bool:
         task = run.task
         run.finished = now
-        if task.rule is None and task.more is None and not self._always_hold:
+        if task._rule is None and task._more is None and task._children is None and not self._always_hold:
             return self._finish_plain(run, task, outcome)
-        held = (task.work, task.args, task.kwargs, task.cell, task.rule)  # none of it goes before the lock is free
+        held = (task._work, task._args, task._kwargs, task._rule)  # none of it goes before the lock is free
         machine, mine = self.machine, False
         try:
             for mine in map(self.lock.acquire, _NO_WAIT):
@@ -170,7 +182,8 @@ class MemoryStore:
         """End a task that nobody waits for, without the lock."""
         machine = self.machine
         machine.conclude(run, task, outcome)
-        if task.more is not None:
+        named = task._id is not None and task._value is not None
+        if task._more is not None or task._children is not None or named:
             # The look after the store: somebody linked meanwhile. Before `retire`, since then it may be forgotten.
             self.unsettled.append((run, None))
             self.settle()
@@ -191,14 +204,15 @@ class MemoryStore:
         while self.unsettled:
             run, outcome = self.unsettled.popleft()
             task = run.task
-            self.machine.trash.append((outcome, task.work, task.args, task.kwargs, task.rule, task.cell))
+            self.machine.trash.append((outcome, task._work, task._args, task._kwargs, task._rule, task))
             self.machine.settle(run, outcome)
 
     def reject(self, error: str, now: Instant) -> bool:
         with self._hold, self.lock:
-            run = self.machine.ready.take()
-            if run is None:
+            task = self.machine.ready.take()
+            if task is None:
                 return False
+            run = task._run = queued(task)
             run.finished = now
             self.unsettled.append((run, Outcome(State.FAILED, TaskRejected(error), Reason.REJECTED, error)))
             return True
@@ -266,8 +280,8 @@ class MemoryStore:
     def stop_running(self) -> None:
         with self._hold, self.lock:
             for task in list(self.machine.registry.live.values()):
-                if task.run is not None and task.run.state is State.RUNNING:
-                    cancel.ask_to_stop(task.run)
+                if task._run is not None and task._run.state is State.RUNNING:
+                    cancel.ask_to_stop(self.machine, task)
 
     def close(self, now: Instant) -> None:
         machine = self.machine
@@ -329,7 +343,7 @@ class MemoryStore:
 
     def running(self) -> list[Run]:
         with self._hold, self.lock:
-            pairs = [(task, task.run) for task in list(self.machine.registry.live.values())]
+            pairs = [(task, task._run) for task in list(self.machine.registry.live.values())]
             return [run_of(task, run) for task, run in pairs if run is not None and run.state is State.RUNNING]
 
 

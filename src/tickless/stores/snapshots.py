@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tickless.core.record import RunRecord, TaskRecord, due_of, reason_of, state_of
+from tickless.core.record import QUEUED, Key, RunRecord, TaskRecord, due_of, queued, reason_of, state_of
 from tickless.records import Run, TaskInfo
 
 
 def run_of(task: TaskRecord, run: RunRecord) -> Run:
+    if run is QUEUED:
+        run = queued(task)
     count, last = (1, None) if run.fires is None else run.fires
     return Run(
-        task_id=task.public_id,
+        task_id=task.id,
         due_us=run.due,
         state=run.state,
         reason=run.reason,
@@ -26,7 +28,7 @@ def run_of(task: TaskRecord, run: RunRecord) -> Run:
 
 def runs_of(task: TaskRecord, limit: int | None) -> list[Run]:
     """The newest `limit` runs that are kept, oldest first; one that lives comes last."""
-    run, history = task.run, None if task.more is None else task.more.history
+    run, history = task._run, None if task._more is None else task._more.history
     runs = [] if history is None else list(history)
     if run is not None and (history is None or run.state.after):
         runs.append(run)
@@ -36,27 +38,27 @@ def runs_of(task: TaskRecord, limit: int | None) -> list[Run]:
 
 
 def task_of(task: TaskRecord) -> TaskInfo:
-    more = task.more
+    more = task._more
     state = state_of(task)
-    last = task.run
+    last = task._run
     if last is None and more is not None and more.history:
         last = more.history[-1]
     return TaskInfo(
-        id=task.public_id,
-        name=task.label,
+        id=task.id,
+        name=task._name,
         state=state,
         reason=reason_of(task),
-        next_fire_us=due_of(task) if task.entry is not None else None,
+        next_fire_us=due_of(task) if task._entry is not None else None,
         last_run=None if last is None else run_of(task, last),
-        priority=task.priority,
-        parents=() if more is None else tuple(map(_id_of, more.parents)),
-        children=() if more is None else tuple(map(_id_of, more.kin or more.children or ())),
+        priority=task._priority,
+        parents=tuple(map(_id_of, task._parents)),
+        children=tuple(map(_id_of, task._children or ())),
         # One that has ended has let go of its rule; that it has a history shows what it was.
-        recurring=task.rule is not None or (more is not None and more.recurring),
+        recurring=task._rule is not None or (more is not None and more.recurring),
     )
 
 
-def _id_of(kin: TaskRecord | str | int) -> str:
+def _id_of(kin: TaskRecord | Key) -> str:
     if isinstance(kin, TaskRecord):
-        return kin.public_id
-    return kin if isinstance(kin, str) else f"#{kin}"
+        return kin.id
+    return f"#{kin}" if isinstance(kin, int) else kin[1]

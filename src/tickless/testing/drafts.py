@@ -29,15 +29,14 @@ def draft(
     Parents are tasks or ids. Its work does nothing, since a store never calls it.
     """
     more = None
-    if parents:
+    if parents and (when is not None or run_if != "all_succeeded"):
         more = More()
-        more.parents = parents
         more.run_if = RunIf(run_if)
     if when is None:
-        return TaskRecord(_work, (), None, id, name, priority, None, None if more else now, False, more)
+        return TaskRecord(_work, (), None, id, name, priority, None, None if parents else now, False, more, parents)
     if more is not None:
         more.when, more.recurring = when, when.recurring
-        return TaskRecord(_work, (), None, id, name, priority, None, None, when.wall, more)
+        return TaskRecord(_work, (), None, id, name, priority, None, None, when.wall, more, parents)
     bound = when.bound(wall if when.wall else now)
     due = first_fire(bound, wall if when.wall else now)
     return TaskRecord(_work, (), None, id, name, priority, bound if when.recurring else None, due, when.wall, None)
