@@ -15,14 +15,14 @@ from threading import Condition, Lock, Thread
 from time import monotonic, perf_counter
 from typing import Any
 
-from workload import WORKERS, Punctuality, Tally, delays_s, noop, rate, watch_recurring, weighed
+from workload import WORKERS, CountedNoop, Punctuality, Tally, delays_s, noop, rate, watch_recurring, weighed
 
 Entry = tuple[float, int, Callable[..., Any]]
 
 
 def dispatch(count: int) -> dict[str, float]:
     """All due at once: pop and submit until the heap is empty, then until all have run."""
-    tally, heap = Tally(), list[Entry]()
+    tally, heap = CountedNoop(), list[Entry]()
     due = monotonic() + 0.001
     for number in range(count):
         heappush(heap, (due, number, tally.work))
@@ -38,7 +38,7 @@ def dispatch(count: int) -> dict[str, float]:
 
 def now(count: int) -> dict[str, float]:
     """A loop of submit, until all have run."""
-    tally, pool = Tally(), ThreadPoolExecutor(WORKERS)
+    tally, pool = CountedNoop(), ThreadPoolExecutor(WORKERS)
     begun = perf_counter()
     for _ in range(count):
         pool.submit(tally.work)

@@ -17,6 +17,7 @@ from workload import (
     FAR_S,
     SEED,
     WORKERS,
+    CountedNoop,
     Punctuality,
     Tally,
     check_order,
@@ -53,7 +54,7 @@ def dispatch(count: int, observed: bool = False) -> dict[str, float]:
 
     With the observer also the time until the last event is delivered, and the share of the events that were.
     """
-    tally, watcher = Tally(), Watcher()
+    tally, watcher = CountedNoop(), Watcher()
     pool = ThreadPoolExecutor(WORKERS)
     scheduler = Scheduler(pool, observers=[watcher] if observed else ())
     # In the future when scheduled, so that each one goes through the timeline; past when the scheduler starts.
@@ -83,7 +84,7 @@ def _delivered(watcher: Watcher, count: int) -> float:
 
 def now(count: int, handles: bool = False) -> dict[str, float]:
     """Schedule without a rule on a scheduler that runs, until all have run. `handles`: the caller keeps them."""
-    tally, pool = Tally(), ThreadPoolExecutor(WORKERS)
+    tally, pool = CountedNoop(), ThreadPoolExecutor(WORKERS)
     scheduler = Scheduler(pool, observers=())
     scheduler.start()
     kept = []
@@ -318,7 +319,7 @@ def dependencies(shape: str, nodes: int, started: bool = False) -> dict[str, flo
 
 def simulation(count: int) -> dict[str, float]:
     """From the end of the program (as dispatch is timed), and whole, with the scheduling; the trace is kept."""
-    tally, begun = Tally(), [0.0]
+    tally, begun = CountedNoop(), [0.0]
 
     def program(scheduler: Scheduler) -> None:
         rule = after(1)

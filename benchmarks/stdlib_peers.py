@@ -11,14 +11,26 @@ from queue import Empty, SimpleQueue
 from statistics import median
 from time import monotonic, perf_counter
 
-from workload import WORKERS, Punctuality, Tally, check_order, delays_s, graph, noop, rate, watch_recurring, weighed
+from workload import (
+    WORKERS,
+    CountedNoop,
+    Punctuality,
+    Tally,
+    check_order,
+    delays_s,
+    graph,
+    noop,
+    rate,
+    watch_recurring,
+    weighed,
+)
 
 # --- sched: its loop submits to a pool, so that a slow task does not hold up the others; or it runs the tasks itself --
 
 
 def sched_dispatch(count: int, inline: bool = False) -> dict[str, float]:
     """`inline`: one task after another on the thread of the loop, which is less than the others do."""
-    tally, pool, scheduler = Tally(), ThreadPoolExecutor(WORKERS), sched.scheduler(monotonic)
+    tally, pool, scheduler = CountedNoop(), ThreadPoolExecutor(WORKERS), sched.scheduler(monotonic)
     due = monotonic() + 0.001
     action, args = (tally.work, ()) if inline else (pool.submit, (tally.work,))
     for _ in range(count):
@@ -77,7 +89,7 @@ def sched_lateness(count: int, span_s: float) -> dict[str, float]:
 
 
 def asyncio_dispatch(count: int) -> dict[str, float]:
-    tally, pool = Tally(), ThreadPoolExecutor(WORKERS)
+    tally, pool = CountedNoop(), ThreadPoolExecutor(WORKERS)
 
     async def main() -> float:
         loop, last = asyncio.get_running_loop(), asyncio.Event()
@@ -98,7 +110,7 @@ def asyncio_dispatch(count: int) -> dict[str, float]:
 
 def asyncio_now(count: int) -> dict[str, float]:
     """`run_in_executor` from inside the loop, until all have run."""
-    tally, pool = Tally(), ThreadPoolExecutor(WORKERS)
+    tally, pool = CountedNoop(), ThreadPoolExecutor(WORKERS)
 
     async def main() -> float:
         loop = asyncio.get_running_loop()

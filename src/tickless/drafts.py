@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tickless.core.record import More, TaskRecord
 from tickless.errors import DependencyError, RuleError, ScheduleError, shown
 from tickless.instants import Clock, Instant, datetime_of
-from tickless.output import outputs_in
+from tickless.output import Output, outputs_in
 from tickless.rules import After, Rule, first_fire
 from tickless.states import RunIf
 from tickless.task import Task
@@ -19,6 +19,8 @@ from tickless.task import Task
 _NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 _BUILTIN = frozenset({BuiltinFunctionType, MethodWrapperType, type})
 _ONE = (str, Task)
+_MAY_HOLD = frozenset({Output, list, tuple, dict})
+"""Arguments that may be outputs or hold some."""
 _NOTHING: tuple[Any, ...] = ()
 _ZERO = 0
 _ALL_SUCCEEDED = "all_succeeded"
@@ -148,20 +150,22 @@ def _links(
     run_if: str,
 ) -> tuple[tuple[TaskRecord | str, ...], More | None]:
     """Parents, in order and each once: those named, and those whose outputs are among the arguments."""
-    try:
-        rule = _RUN_IFS.get(run_if)
-    except TypeError:  # not hashable
-        rule = None
-    if rule is None:
-        raise ScheduleError(f"run_if={shown(run_if)}: needs one of {', '.join(_RUN_IFS)}")
-    if isinstance(after_tasks, _ONE):
+    rule = RunIf.ALL_SUCCEEDED if run_if is _ALL_SUCCEEDED else _run_if(run_if)
+    if type(after_tasks) is not list and isinstance(after_tasks, _ONE):
         one = shown(after_tasks)
         raise DependencyError(f"after_tasks={one}: needs several, so put it in a list: [{one}]")
     try:
-        parents = [_parent(owner, parent) for parent in after_tasks]
+        parents = [
+            parent if type(parent) is Task and parent._owner is owner else _parent(owner, parent)
+            for parent in after_tasks
+        ]
     except TypeError:
         raise DependencyError(f"after_tasks={shown(after_tasks)}: needs tasks or ids, in a list") from None
-    outputs = outputs_in(args, kwargs) if args or kwargs else ()
+    outputs: Sequence[Output[Any]] = ()
+    for value in args if not kwargs else (*args, *kwargs.values()):
+        if type(value) in _MAY_HOLD:
+            outputs = outputs_in(args, kwargs)
+            break
     for output in outputs:
         if output.needs_success and rule is not RunIf.ALL_SUCCEEDED:
             raise DependencyError(
@@ -181,6 +185,17 @@ def _links(
         more.run_if = rule
         more.outputs = bool(outputs)
     return tuple(parents) if len(parents) == 1 else tuple(dict.fromkeys(parents)), more
+
+
+def _run_if(run_if: object) -> RunIf:
+    try:
+        rule = _RUN_IFS.get(run_if)  # type: ignore[call-overload]  # anything may be looked up
+    except TypeError:  # not hashable
+        rule = None
+    if rule is None:
+        raise ScheduleError(f"run_if={shown(run_if)}: needs one of {', '.join(_RUN_IFS)}")
+    found: RunIf = rule
+    return found
 
 
 def _parent(owner: object, parent: object) -> TaskRecord | str:

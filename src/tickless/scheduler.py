@@ -177,7 +177,10 @@ class Scheduler:
         TOO_LATE (falsy): it had ended. A recurring task that runs has no more fires at once, and is CANCELLED when its
         run ends. Raises UnknownTask.
         """
-        answer = self._store.cancel(self._record_of(task), self._now())
+        return self._cancel(self._record_of(task))
+
+    def _cancel(self, task: TaskRecord) -> Cancelled:
+        answer = self._store.cancel(task, self._now())
         if self._signs.stirred or self._driven:
             self._look()
         return answer

@@ -17,6 +17,7 @@ from tickless.instants import MAX_INSTANT, Instant, Waitable, datetime_of, insta
 from tickless.pools import checked_slots
 from tickless.records import Event, EventKind, Outcome, TaskInfo
 from tickless.scheduler import Scheduler
+from tickless.states import Reason
 from tickless.stores import Store
 from tickless.worker import Worker
 
@@ -115,9 +116,19 @@ class _Recorder:
     def __init__(self) -> None:
         self.facts: list[tuple[Any, ...]] = []
 
-    def post(self, kind: EventKind, at: Instant, subject: TaskRecord | None = None, *rest: Any) -> None:
-        who = None if subject is None else (subject._id, subject._seq, subject._name)
-        self.facts.append((kind, at, who, rest))
+    def post(
+        self,
+        kind: EventKind,
+        at: Instant,
+        task: TaskRecord | None,
+        due: Instant | None = None,
+        reason: Reason | None = None,
+        error: str | None = None,
+        traceback: str | None = None,
+        count: int = 1,
+    ) -> None:
+        who, name = (None, None) if task is None else (task._id or task._seq, task._name)
+        self.facts.append((kind, at, who, name, due, reason, error, traceback, count))
 
     def deliver(self) -> None:
         pass
@@ -127,11 +138,8 @@ class _Recorder:
 
 
 def _event(fact: tuple[Any, ...]) -> Event:
-    kind, at, who, rest = fact
-    if who is None:
-        return Event(kind, at, None, None, *rest)
-    id, seq, name = who
-    return Event(kind, at, id or f"#{seq}", name, *rest)
+    kind, at, who, *rest = fact
+    return Event(kind, at, f"#{who}" if type(who) is int else who, *rest)
 
 
 class _VirtualClock:

@@ -79,7 +79,7 @@ class Task(TaskRecord, Generic[T]):
 
     def cancel(self) -> Cancelled:
         """See `Scheduler.cancel`."""
-        return self._owner.cancel(self)
+        return self._owner._cancel(self)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Sleep until the task has ended: True; or for `timeout` real seconds: False.

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cases.kit import PATIENCE_S, ParkingClock, entries, inline
 from tickless import Cancelled, Scheduler, State, Stopped, Task, after, current_run, every
-from tickless.core.record import IllegalMove, move, queued
+from tickless.core.record import QUEUED, IllegalMove, move, own_run
 from tickless.states import MOVES
 from tickless.testing import FakeClock, InlinePool, ManualPool
 
@@ -120,7 +120,7 @@ def test_BUG_027_move_that_the_table_does_not_have_is_refused(before: State, aft
     """In life: minutes after a run was given up, the late return turns "failed" into "succeeded"."""
     scheduler = Scheduler(ManualPool(), clock=FakeClock(), observers=[])
     scheduler.start()
-    run = queued(scheduler.schedule(int))
+    run = own_run(scheduler.schedule(int), QUEUED)
     was, run.state = run.state, before
     if after_it in MOVES[before]:
         move(run, after_it)

@@ -28,7 +28,8 @@ class Placed:
 
     def unplace(self, task: TaskRecord) -> None:
         task._entry = None
-        self.timeline.orphan(self.tasks)
+        self.timeline.live -= 1
+        self.timeline.prune(self.tasks)
 
     def due(self, now: int, limit: int = 1_000_000) -> list[int]:
         """The numbers of what is due, orphans left out."""

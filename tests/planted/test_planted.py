@@ -53,7 +53,10 @@ PLANTED: list[tuple[Mutant, Property]] = [
         Mutant("a child released twice by two workers", machine, "if child in waiting:", "if True:"),
         all_small_worlds,
     ),
-    (Mutant("a parent that ended is counted", graph, "child._seen |= end_of(parent)", "child._waiting += 1"), any_verbs),
+    (
+        Mutant("a parent that ended is counted", graph, "child._seen |= end_of(parent)", "child._waiting += 1"),
+        any_verbs,
+    ),
     (Mutant("an orphan entry fires", machine, "task is None or task._entry != entry", "task is None"), any_verbs),
     (
         Mutant("the skip count is wrong", policies, "Reason.COALESCED, fires,", "Reason.COALESCED, fires + 1,"),

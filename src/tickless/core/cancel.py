@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from tickless.core.record import QUEUED, TaskRecord, ended, more_of, queued
+from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, TaskRecord, ended, more_of, own_run
 from tickless.instants import Instant
 from tickless.records import Outcome
 from tickless.states import Cancelled, Reason, State
@@ -15,11 +15,18 @@ if TYPE_CHECKING:
 
 
 def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, ask: bool = True) -> Cancelled:
-    """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end."""
+    """Take the task's future away; what already runs is asked to stop, or with `ask=False` left to end.
+
+    What the task held is the caller's to keep until the lock is free.
+    """
     run = task._run
+    entry = task._entry
+    plain = run is None and task._rule is None and task._more is None and task._children is None
+    if plain and entry is not None and reason is Reason.CANCELLED and machine.post_cancelled is None:
+        _cancel_plain(machine, task, entry, now)
+        return Cancelled.CANCELLED
     if run is QUEUED and machine.ready.claim(task):
-        machine.trash.append((task._work, task._args, task._kwargs, task._rule, task))
-        run = task._run = queued(task)
+        run = task._run = own_run(task, run)
         run.finished = now
         machine.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
         machine.remember(task, run)
@@ -33,10 +40,21 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
             _no_more_fires(machine, task, reason)
         return Cancelled.ASKED
     # No run, or one that has ended, maybe this very moment: only now can be told an end from a pause between fires.
-    if ended(task):
+    if run is not None and ended(task):
         return Cancelled.TOO_LATE
     machine.end_unrun(task, State.CANCELLED, reason, now)
     return Cancelled.CANCELLED
+
+
+def _cancel_plain(machine: Machine, task: TaskRecord, entry: int, now: Instant) -> None:
+    """What `end_unrun` does, for a one-shot in the timeline that nobody waits for: this is the path of timeouts."""
+    if not task._wall:
+        task._due = Instant(entry >> SEQ_BITS)
+    task._finished = now
+    task._run = CANCELLED_RUN
+    machine.unplace(task)
+    machine.retire(task)
+    machine.tidy()
 
 
 def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:

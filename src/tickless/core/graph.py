@@ -19,7 +19,9 @@ def link(child: TaskRecord) -> None:
     that look finds it first, and the parent is looked at again: one of the two sees the other. See tests/races. A
     parent that is not even ready is no worker's yet.
     """
+    keys = []
     for parent in child._parents:
+        keys.append(parent._seq if parent._id is None else key_of(parent))
         if parent._run is None or not ended(parent):
             children = parent._children
             if children is None:
@@ -31,7 +33,7 @@ def link(child: TaskRecord) -> None:
                 continue
             children.remove(child)
         child._seen |= end_of(parent)
-    child._parents = tuple(map(key_of, child._parents))
+    child._parents = tuple(keys)
 
 
 def _join(children: list[TaskRecord], child: TaskRecord) -> None:
@@ -47,6 +49,9 @@ def _join(children: list[TaskRecord], child: TaskRecord) -> None:
 
 def end_of(parent: TaskRecord) -> int:
     """How an ended parent counts for its children."""
+    run = parent._run
+    if parent._more is None and run is not None and run.state is State.SUCCEEDED:
+        return SUCCEEDED  # the commonest
     state = state_of(parent)
     return SUCCEEDED if state is State.SUCCEEDED else kind_of_end(state, reason_of(parent))
 

@@ -11,10 +11,21 @@ from collections.abc import Iterable, Sized
 from typing import Any, Protocol
 
 from tickless.core.machine import Machine
-from tickless.core.record import NOT_SET, QUEUED, SEQ_MASK, RunRecord, TaskRecord, ended, reason_of, run_if_of, state_of
+from tickless.core.record import (
+    CANCELLED_RUN,
+    NOT_SET,
+    QUEUED,
+    SEQ_MASK,
+    RunRecord,
+    TaskRecord,
+    ended,
+    reason_of,
+    run_if_of,
+    state_of,
+)
 from tickless.core.timeline import SLACK
 from tickless.policies import WAIT, kind_of_end, on_parent
-from tickless.states import MOVES, State
+from tickless.states import MOVES, Reason, State
 
 
 class Holder(Protocol):
@@ -187,8 +198,10 @@ def _check_ready(machine: Machine) -> None:
         _require(task._run is QUEUED, "P1: a task in the ready queue is not ready", task)
         _require(task._seq in machine.registry.live, "P1: a task is ready and not live", task)
         _require(in_lanes[task] == 1, f"P1: a ready task stands in {in_lanes[task]} places of the queue", task)
-    pristine = (QUEUED.state, QUEUED.stop, QUEUED.started, QUEUED.finished, QUEUED.reason, QUEUED.error)
-    _require(pristine == (State.READY, None, None, None, None, None), "what stands for every ready run was changed")
+    for shared, state, reason in ((QUEUED, State.READY, None), (CANCELLED_RUN, State.CANCELLED, Reason.CANCELLED)):
+        _require((shared.state, shared.reason) == (state, reason), f"what stands for every {state} run was changed")
+        facts = [shared.stop, shared.started, shared.finished, shared.error, shared.due]
+        _require(not any(facts), f"what stands for every {state} run was given {facts}")
     _require(not machine.to_stop, "a task was asked to stop, and nobody told its worker")
 
 

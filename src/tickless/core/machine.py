@@ -24,7 +24,6 @@ from tickless.core.record import (
     Signs,
     TaskRecord,
     Waiter,
-    due_of,
     key_of,
     more_of,
     move,
@@ -79,6 +78,7 @@ class Machine:
         """An event that nobody wants is never built: one test for None on the hot path."""
         self._post_end = {state: post if kind in wants else None for state, kind in KINDS.items()}
         self._post_succeeded = self._post_end[State.SUCCEEDED]
+        self.post_cancelled = self._post_end[State.CANCELLED]
         self._post_scheduled = post if EventKind.SCHEDULED in wants else None
         self._post_ready = post if EventKind.READY in wants else None
         self.post_started = post if EventKind.STARTED in wants else None
@@ -93,7 +93,9 @@ class Machine:
         if self._post_scheduled is not None:
             self._post_scheduled(EventKind.SCHEDULED, now, task, task._due)
         due = task._due
-        if due is not None and due > now and not task._wall:
+        if due is None or task._wall:
+            self.settle_in(task, now)
+        elif due > now:
             timeline = self.timeline  # its `push`, written out: this is the path of a million inserts
             task._due = None
             task._entry = entry = due << SEQ_BITS | seq
@@ -103,7 +105,7 @@ class Machine:
             if due < self.wake_at:
                 self._wake_for(due)
         else:
-            self.settle_in(task, now)
+            self.place(task, due, now)
 
     def settle_in(self, task: TaskRecord, now: Instant) -> None:
         """Put a new task where it belongs: the wait set, the ready queue or the timeline."""
@@ -184,10 +186,13 @@ class Machine:
 
     def surface(self, now: Instant, wall: Instant, limit: int) -> bool:
         """Make ready what is due, in order. True when the batch was full, so that more may be due."""
-        timeline, live = self.timeline, self.registry.live
+        timeline, live, push, post = self.timeline, self.registry.live, self.ready.push, self._post_ready
         entries = timeline.pop_due(now, limit)
+        find = live.get
+        if entries and now > self.seen:  # before anything is ready: a worker that takes it looks at this
+            self.seen = now
         for entry in entries:
-            task = live.get(entry & SEQ_MASK)
+            task = find(entry & SEQ_MASK)
             if task is None or task._entry != entry:
                 continue  # an orphan
             task._entry = None
@@ -196,8 +201,13 @@ class Machine:
             rule = task._rule
             if task._wall or (rule is not None and not policies.runs_now(rule, due, now)):
                 self._surface_one(task, task._due if task._wall else due, now, wall)
-            else:
-                self._make_ready(task, due, now)
+                continue
+            task._due = due  # `_make_ready`, written out: a flood comes this way
+            push(task)
+            if post is not None:
+                post(EventKind.READY, now, task, due)
+        if entries:
+            self.signs.stirred = True
         timeline.prune(live)
         return len(entries) >= limit
 
@@ -237,8 +247,15 @@ class Machine:
         if post is not None:
             post(KINDS[state], run.finished, task, run.due, outcome.reason, outcome.error, outcome.traceback)
 
+    def discard(self, task: TaskRecord) -> None:
+        """Keep all that the task holds until the lock is free, should it let go of it before."""
+        self.trash.append((task._work, task._args, task._kwargs, task._rule, task))
+
     def retire(self, task: TaskRecord) -> None:
-        """The task has ended: let go of what only a live one needs, and list it among the finished."""
+        """The task has ended: let go of what only a live one needs, and list it among the finished.
+
+        Under the lock the caller keeps what it lets go of until the lock is free.
+        """
         task._work = task._args = task._kwargs = task._rule = None
         registry = self.registry
         if registry.live.pop(task._seq, None) is not None:
@@ -296,6 +313,7 @@ class Machine:
             self.place(task, plan.due, now)
             return
         if task._run is None:
+            self.discard(task)
             self.end_unrun(task, State.SKIPPED, Reason.NO_NEXT_FIRE, now)
             return
         more_of(task).end = (task._run.state, Reason.NO_NEXT_FIRE)
@@ -319,7 +337,7 @@ class Machine:
         task = asked.task
         if not self.questions.settle(asked):
             return
-        self.trash.append((task._work, task._args, task._kwargs, task._rule, task))  # should this answer end it
+        self.discard(task)  # should this answer end it
         if isinstance(plan, BaseException):
             self.broken_rule(task, plan, asked.at)
         else:
@@ -327,6 +345,7 @@ class Machine:
 
     def broken_rule(self, task: TaskRecord, error: BaseException, now: Instant) -> None:
         """The rule raised or lied. Its own task ends, visibly; the others go on."""
+        self.discard(task)
         failure = RuleError(f"task {task.id}: its rule could not tell the next fire: {error}")
         self.end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
 
@@ -338,7 +357,7 @@ class Machine:
         todo = [task]
         for parent in todo:
             if parent is not task:
-                self.trash.append((parent._work, parent._args, parent._kwargs, parent._rule, parent))
+                self.discard(parent)
             self.retire(parent)
             more = parent._more
             if more is not None:
@@ -351,6 +370,10 @@ class Machine:
                     more.waiters = None
             if parent._children:
                 self._tell_children(parent, parent._children, now, todo)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """After an end: forget who is too many, and wake who waits for the last."""
         registry = self.registry
         if len(registry.finished) > registry.trim_above:
             registry.trim()
@@ -359,9 +382,9 @@ class Machine:
 
     def _tell_children(self, parent: TaskRecord, kin: list[Any], now: Instant, todo: list[TaskRecord]) -> None:
         """Count the parent down in each child, and release or doom those that this decides."""
-        end, waiting, children = graph.end_of(parent), self.waiting, kin[:]
-        kin[:] = map(key_of, children)  # nothing that has ended keeps its kin
-        for child in children:
+        end, waiting = graph.end_of(parent), self.waiting
+        for place, child in enumerate(kin):
+            kin[place] = child._seq if child._id is None else key_of(child)  # what has ended keeps no kin
             child._waiting -= 1  # exactly once a parent, whether or not the child was decided before (P4)
             child._seen |= end
             if child in waiting:
@@ -400,8 +423,9 @@ class Machine:
 
     def _unrun(self, task: TaskRecord, state: State, reason: Reason, now: Instant, error: str | None = None) -> None:
         """End the task's plan without a run of its own: one record says so."""
-        run = RunRecord(task, due_of(task), state)
-        if task._entry is not None:
+        entry = task._entry
+        run = RunRecord(task, task._due if entry is None or task._wall else entry >> SEQ_BITS, state)  # type: ignore[arg-type]  # Instant() would cost 60 ns
+        if entry is not None:
             self.unplace(task)
         else:
             self.waiting.discard(task)
@@ -428,7 +452,6 @@ class Machine:
     ) -> None:
         if value is not None:
             task._value = value
-        self.trash.append((task._work, task._args, task._kwargs, task._rule, task))
         self._unrun(task, state, reason, now, error)
         self.end(task, now)
 
@@ -455,7 +478,9 @@ class Machine:
     def unplace(self, task: TaskRecord) -> None:
         if task._entry is not None:
             task._entry = None
-            self.timeline.orphan(self.registry.live)
+            timeline = self.timeline
+            timeline.live -= 1
+            timeline.prune(self.registry.live)
 
     def wake_idle(self) -> None:
         """No task lives: release those who wait for that."""

@@ -54,6 +54,7 @@ class TaskRecord:
         "_children",
         "_due",
         "_entry",
+        "_finished",
         "_id",
         "_kwargs",
         "_more",
@@ -114,7 +115,9 @@ class TaskRecord:
         self._seq = -1
         self._entry: int | None = None
         self._run: RunRecord | None = None
-        """The run that lives or, failing that, the last one."""
+        """The run that lives or, failing that, the last one. Some are shared: see QUEUED."""
+        self._finished: Instant | None = None
+        """When it was cancelled, if its run is CANCELLED_RUN."""
         self._value = NOT_SET
         """What it returned or raised, once it has ended."""
 
@@ -201,12 +204,20 @@ class RunRecord:
 
 
 QUEUED = RunRecord(None, None, State.READY)  # type: ignore[arg-type]  # it belongs to nobody
-"""The run of every task that is ready, for as long as it is: a flood of them makes no objects. See `queued`."""
+"""The run of every task that is ready, for as long as it is: a flood of them makes no objects. See `own_run`."""
+CANCELLED_RUN = RunRecord(None, None, State.CANCELLED)  # type: ignore[arg-type]  # likewise
+"""The run of every plain task that was cancelled before it was ready: ten thousand timeouts make no objects."""
+CANCELLED_RUN.reason = Reason.CANCELLED
 
 
-def queued(task: TaskRecord) -> RunRecord:
-    """A record of its own for the run of a task that is ready, for who takes it or shows it."""
-    return RunRecord(task, task._due, State.READY)
+def own_run(task: TaskRecord, run: RunRecord) -> RunRecord:
+    """The record of the task's run, for who takes it or shows it: made, where the one that is there is shared."""
+    if run is not QUEUED and run is not CANCELLED_RUN:
+        return run
+    own = RunRecord(task, task._due, run.state)
+    own.reason = run.reason
+    own.finished = task._finished
+    return own
 
 
 def move(run: RunRecord, after: State, reason: Reason | None = None) -> None:

@@ -32,7 +32,8 @@ class Registry:
 
         Raises DuplicateId, or DependencyError for a parent that is unknown, the task itself, or recurring.
         """
-        self.trim()
+        if len(self.finished) > self.keep:
+            self.trim()
         if task._id is not None and task._id in self.named:
             _refuse_duplicate(task._id)
         if task._parents:
@@ -98,7 +99,7 @@ class Registry:
             task = finished.popleft()
             if task._id is not None and named.get(task._id) is task:
                 del named[task._id]
-            if task._run is not None:
+            if task._run is not None and task._run.task is not None:
                 del task._run.task  # they must not keep each other alive until some collection of garbage
             if task._more is not None:
                 for run in task._more.history or ():

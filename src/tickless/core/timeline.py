@@ -52,13 +52,11 @@ class Timeline:
         self.live += len(entries)
         self.is_sorted = False
 
-    def orphan(self, tasks: Mapping[int, TaskRecord]) -> None:
-        """One entry lost its task. A million cancel-and-reschedule must not hold a million entries: see rebuild."""
-        self.live -= 1
-        self.prune(tasks)
-
     def prune(self, tasks: Mapping[int, TaskRecord]) -> None:
-        """Rebuild when orphans outnumber the living. Also after a pass, which takes the living and leaves orphans."""
+        """Rebuild when orphans outnumber the living: a million cancel-and-reschedule must not hold a million entries.
+
+        To be called when an entry lost its task, and after a pass, which takes the living and leaves orphans.
+        """
         if len(self.heap) > 2 * self.live + SLACK:
             self.rebuild(tasks)
 

@@ -40,6 +40,7 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     machine.registry.admit(new)
     machine.enter(new, now)
     if there is not None:  # after the new one is in, so that there is no moment of idleness
+        machine.discard(there)
         cancel(machine, there, now, Reason.REPLACED, ask=False)
     return new
 

@@ -21,7 +21,7 @@ from typing import Never
 
 from tickless.core import cancel, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
-from tickless.core.record import RunRecord, TaskRecord, Waiter, ended, more_of, queued
+from tickless.core.record import QUEUED, RunRecord, TaskRecord, Waiter, ended, more_of, own_run
 from tickless.errors import SchedulerClosed, TaskRejected
 from tickless.instants import Instant
 from tickless.policies import Plan
@@ -204,7 +204,8 @@ class MemoryStore:
         while self.unsettled:
             run, outcome = self.unsettled.popleft()
             task = run.task
-            self.machine.trash.append((outcome, task._work, task._args, task._kwargs, task._rule, task))
+            self.machine.discard(task)
+            self.machine.trash.append(outcome)
             self.machine.settle(run, outcome)
 
     def reject(self, error: str, now: Instant) -> bool:
@@ -212,7 +213,7 @@ class MemoryStore:
             task = self.machine.ready.take()
             if task is None:
                 return False
-            run = task._run = queued(task)
+            run = task._run = own_run(task, QUEUED)
             run.finished = now
             self.unsettled.append((run, Outcome(State.FAILED, TaskRejected(error), Reason.REJECTED, error)))
             return True
@@ -265,7 +266,10 @@ class MemoryStore:
 
     def cancel(self, task: TaskRecord, now: Instant) -> Cancelled:
         with self._hold, self.lock:
-            return cancel.cancel(self.machine, task, now, Reason.CANCELLED)
+            held = (task._work, task._args, task._kwargs, task._rule)  # none of it goes before the lock is free
+            answer = cancel.cancel(self.machine, task, now, Reason.CANCELLED)
+        del held
+        return answer
 
     def stop_flag(self, run: RunRecord) -> Event:
         with self._hold, self.lock:
@@ -290,6 +294,7 @@ class MemoryStore:
             machine.is_open = False
             machine.waiting.clear()  # so that no end of a parent decides anything any more
             for task in list(machine.registry.live.values()):
+                machine.discard(task)
                 cancel.cancel(machine, task, now, Reason.CLOSED, ask=False)
 
     def await_end(self, task: TaskRecord, waiter: Waiter) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tickless.core.record import QUEUED, Key, RunRecord, TaskRecord, due_of, queued, reason_of, state_of
+from tickless.core.record import Key, RunRecord, TaskRecord, due_of, own_run, reason_of, state_of
 from tickless.records import Run, TaskInfo
 
 
 def run_of(task: TaskRecord, run: RunRecord) -> Run:
-    if run is QUEUED:
-        run = queued(task)
+    run = own_run(task, run)
     count, last = (1, None) if run.fires is None else run.fires
     return Run(
         task_id=task.id,
