@@ -76,17 +76,19 @@ def draft(
     if type(label) is not str:  # a function can be given a name of any text type
         label = str.__str__(label)
     if (
-        type(when) is After
+        args is after_tasks is _NOTHING
         and id is None
         and name is None
         and kwargs is None
-        and args is after_tasks is _NOTHING
         and run_if is _ALL_SUCCEEDED
         and priority is _ZERO
-        and when.delay_us < _PLAIN_DELAY_US
     ):
         # Nothing but the commonest: a million of these are scheduled where one of the others is.
-        return Task(work, _NOTHING, None, None, label, 0, None, now + when.delay_us, False, None, _NOTHING, owner)  # type: ignore[arg-type]  # Instant() would cost 60 ns
+        if when is None:
+            return Task(work, _NOTHING, None, None, label, 0, None, now, False, None, _NOTHING, owner)
+        if type(when) is After and when.delay_us < _PLAIN_DELAY_US:
+            now += when.delay_us  # type: ignore[assignment]  # Instant() would cost 60 ns
+            return Task(work, _NOTHING, None, None, label, 0, None, now, False, None, _NOTHING, owner)
     if name is not None:
         label = _text("name", name)
     if type(args) is not tuple:

@@ -28,7 +28,7 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 class Trace:
     """What happened: every event, in order, and the tasks as they were at the end. Equal where that is equal."""
 
-    def __init__(self, facts: list[tuple[Any, ...]], scheduler: Scheduler, ended_us: Instant) -> None:
+    def __init__(self, facts: list[Any], scheduler: Scheduler, ended_us: Instant) -> None:
         self._facts = facts
         self._scheduler = scheduler
         self.ended_us = ended_us
@@ -37,7 +37,8 @@ class Trace:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """Every event, in order. Built at the first look: recording them must not slow the simulation."""
-        return tuple(map(_event, self._facts))
+        facts = iter(self._facts)
+        return tuple(_event(*fact) for fact in zip(*[facts] * _FACTS, strict=True))
 
     @cached_property
     def tasks(self) -> tuple[TaskInfo, ...]:
@@ -56,7 +57,7 @@ class Trace:
     __hash__ = None  # type: ignore[assignment]  # it holds lists
 
     def __repr__(self) -> str:
-        return f"<Trace of {len(self._facts)} events until {datetime_of(self.ended_us).isoformat()}>"
+        return f"<Trace of {len(self._facts) // _FACTS} events until {datetime_of(self.ended_us).isoformat()}>"
 
 
 def simulate(
@@ -109,12 +110,15 @@ def simulate(
 
 
 class _Recorder:
-    """In the place of a journal: keeps the facts of every event, and delivers nothing."""
+    """In the place of a journal: keeps the facts of every event, and delivers nothing.
+
+    In one flat list: a tuple for each event is one more object that the collector of garbage walks over.
+    """
 
     wants = frozenset(EventKind)
 
     def __init__(self) -> None:
-        self.facts: list[tuple[Any, ...]] = []
+        self.facts: list[Any] = []
 
     def post(
         self,
@@ -128,7 +132,7 @@ class _Recorder:
         count: int = 1,
     ) -> None:
         who, name = (None, None) if task is None else (task._id or task._seq, task._name)
-        self.facts.append((kind, at, who, name, due, reason, error, traceback, count))
+        self.facts.extend((kind, at, who, name, due, reason, error, traceback, count))
 
     def deliver(self) -> None:
         pass
@@ -137,9 +141,11 @@ class _Recorder:
         return True
 
 
-def _event(fact: tuple[Any, ...]) -> Event:
-    kind, at, who, *rest = fact
-    return Event(kind, at, f"#{who}" if type(who) is int else who, *rest)
+_FACTS = len(Event._fields)
+
+
+def _event(kind: EventKind, at: Instant, who: str | int | None, *rest: Any) -> Event:
+    return Event(kind, at, f"#{who}" if isinstance(who, int) else who, *rest)
 
 
 class _VirtualClock:

@@ -146,19 +146,19 @@ class Worker:
 
         A child that this makes ready is taken by this very loop, so `look` is told to spare one.
         """
-        store, now, look = self._store, self._now, self._look
+        take, finish, now, look, call = self._store.take, self._store.finish, self._now, self._look, self.outcome
         with self.context() as (set_run, seat):
             at = now()
             leave_at = at + STAY_US
             for _ in range(self._stay_runs):
-                run = store.take(at)
+                run = take(at)
                 if run is None:
                     break
                 set_run(run)
                 seat[0] = run
-                outcome = self.outcome(run)
+                outcome = call(run)
                 at = now()
-                changed = store.finish(run, outcome, at)
+                changed = finish(run, outcome, at)
                 del outcome  # what nobody holds must not live through the next run
                 if changed:
                     look(1)

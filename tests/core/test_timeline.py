@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,3 +109,40 @@ def test_many_at_once_are_as_one_by_one(before: list[int], many: list[int]) -> N
         other.push(Instant(at), len(before) + n)
     assert one.live == other.live == len(one) == len(other)
     assert one.pop_due(Instant(9), 100) == other.pop_due(Instant(9), 100)
+
+
+class Counted(int):
+    """An entry that counts how often it is compared."""
+
+    compared = 0
+
+    def __lt__(self, other: object) -> bool:
+        type(self).compared += 1
+        return int.__lt__(self, other)  # type: ignore[operator]  # entries are compared with entries
+
+
+@pytest.mark.parametrize("due", [1, 16, 17, 100])
+def test_a_few_that_are_due_cost_the_same_among_many_that_are_not(due: int) -> None:
+    """In life: a million timeouts far away, and one ping a second; sorting the million for each ping takes the core."""
+    many = 20_000
+    timeline = Timeline()
+    numbers = list(range(1, many))
+    random.Random(7).shuffle(numbers)
+    timeline.extend([Counted((1_000 + at) << SEQ_BITS | seq) for seq, at in enumerate(numbers)])
+    timeline.extend([Counted(at << SEQ_BITS | many + at) for at in range(due)])
+    Counted.compared = 0
+    assert len(timeline.pop_due(Instant(500), 1_024)) == due
+    assert Counted.compared <= 100 + due * 2 * many.bit_length()
+
+
+def test_a_flood_is_sorted_once() -> None:
+    """All are due: popping each costs the depth of the heap, and this is the path of a hundred thousand at once."""
+    many = 20_000
+    timeline = Timeline()
+    timeline.extend([Counted(at << SEQ_BITS | at) for at in range(many)])
+    Counted.compared = 0
+    taken: list[int] = []
+    while due := timeline.pop_due(Instant(many), 1_024):
+        taken += due
+    assert taken == [at << SEQ_BITS | at for at in range(many)]
+    assert Counted.compared <= 1.1 * many

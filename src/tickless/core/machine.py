@@ -270,19 +270,22 @@ class Machine:
             self.seen = now
         if outcome is not None:
             self.conclude(run, task, outcome)
-        rule = task._rule
+        rule, more = task._rule, task._more
         if rule is None:
-            if task._more is not None and task._more.history is not None:
-                self.remember(task, run)
+            if more is not None and more.history is not None:
+                more.history.append(run)
             self.end(task, now)
             return
-        self.remember(task, run)
+        if more is not None and more.history is not None:
+            more.history.append(run)
+        else:
+            self.remember(task, run)
         due = run.due
         assert due is not None
         value = None if outcome is None else outcome.value
-        if task._more is not None and task._more.update is not None:
-            first = update.become(self, task, task._more.update)
-            task._more.update = None
+        if more is not None and more.update is not None:
+            first = update.become(self, task, more.update)
+            more.update = None
             if first is not None:  # another rule from now on: what it would have fired since is what this run missed
                 self._ask_next(task, task._rule, Instant(first - 1), now, value)
                 return

@@ -15,6 +15,8 @@ from tickless.core.record import SEQ_BITS, SEQ_MASK, TaskRecord
 from tickless.instants import Instant
 
 SLACK = 64
+FEW = 16
+"""So few entries that are due are popped one by one, whatever the others are."""
 
 
 class Timeline:
@@ -73,19 +75,24 @@ class Timeline:
         """The entries at or before `now`, in order and taken out, at most `limit`. There may be orphans among them."""
         heap = self.heap
         bound = (now + 1) << SEQ_BITS
-        if limit < len(heap) and heap[0] < bound:
-            # A flood: a sorted list is a heap too, and sorting what came in order costs one look at each.
+        if len(heap) > FEW and heap[FEW] < bound and (self.is_sorted or self._is_flood(bound)):
+            # A sorted list is a heap too, and sorting what came in order costs one look at each.
             if not self.is_sorted:
                 heap.sort()
                 self.is_sorted = True
-            due = heap[: bisect_left(heap, bound, 0, limit)]
+            due = heap[: bisect_left(heap, bound, 0, min(limit, len(heap)))]
             del heap[: len(due)]
             return due
         due = []
-        while heap and heap[0] < bound:
+        while heap and heap[0] < bound and len(due) < limit:
             due.append(heappop(heap))
         self.is_sorted = False
         return due
+
+    def _is_flood(self, bound: int) -> bool:
+        """Whether most of the entries are due, by a sample: then sorting all costs less than popping those."""
+        sample = self.heap[:: len(self.heap) // 64 + 1]
+        return 2 * sum(entry < bound for entry in sample) > len(sample)
 
     def head(self, tasks: Mapping[int, TaskRecord]) -> Instant | None:
         """The instant of the earliest living entry. Orphans on top go, so that none ever causes a wake-up."""

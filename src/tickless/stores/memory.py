@@ -166,7 +166,8 @@ class MemoryStore:
         try:
             for mine in map(self.lock.acquire, _NO_WAIT):
                 if mine:
-                    self._settle_handed()
+                    if self.unsettled:
+                        self._settle_handed()
                     machine.settle(run, outcome)
         finally:
             if mine:
