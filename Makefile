@@ -22,7 +22,7 @@ test: $(INSTALLED)
 
 # Many more examples, random ones: run it when you have changed a rule, the store or the machine.
 fuzz: $(INSTALLED)
-	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=50 $(BIN)/python -m pytest -q tests/properties tests/races
+	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=50 ORACLE_TIMES=200 $(BIN)/python -m pytest -q tests/properties tests/races tests/rules
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -35,6 +35,7 @@ format: $(INSTALLED)
 
 bench: $(BENCH)
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/rules.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,15 +9,17 @@ from harness import Experiment, Figures, Goal, NotMeasured
 Measured = Sequence[tuple[Experiment, Figures]]
 
 
-def document(machine: str, rounds: int, measured: Measured) -> str:
-    """All of it, as one text that ends with a newline."""
+LIMIT = "**limit** = `heappop` + `ThreadPoolExecutor(4).submit`, no records, no results, no cancel."
+
+
+def document(machine: str, rounds: int, measured: Measured, legend: str = LIMIT) -> str:
+    """All of it, as one text that ends with a newline. `legend` says what the contenders are."""
     missed = sum(row[-1] == "MISSED" for row in _goal_rows(measured))
     lines = [
         f"Machine: {machine}.",
         "",
         f"Rounds: {rounds}, of which the median counts unless the title says otherwise. Each measure ran in a process"
-        " of its own, contenders taking turns. **limit** = `heappop` + `ThreadPoolExecutor(4).submit`, no records,"
-        " no results, no cancel.",
+        f" of its own, contenders taking turns. {legend}",
         "",
         "## What is asked",
         "",
@@ -98,6 +100,7 @@ SHOW: dict[str, Callable[[float], str]] = {
     "grown_mb": lambda figure: f"grown {figure:.2f} MB",
     "p50_us": lambda figure: f"p50 {figure:,.0f} us",
     "p99_us": lambda figure: f"p99 {figure:,.0f} us",
+    "ms": lambda figure: f"{figure:.2f} ms",
     "share": lambda figure: f"{figure:.3f} of the ideal",
     "cpu_s": lambda figure: f"{figure:.2f} s CPU",
     "cpu_us_per_fire": lambda figure: f"{figure:.2f} us CPU a fire",

@@ -92,11 +92,11 @@ TIMES: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: every(seconds=NAN), "every", "nan"),
     (lambda: every(minutes=INF), "every", "inf"),
     (lambda: every(hours=True), "every", "True"),
-    (lambda: every(seconds="5"), "every", "'5'"),  # type: ignore[arg-type]
-    (lambda: every(5), "every", "seconds=5"),  # type: ignore[arg-type]
+    (lambda: every(seconds="5"), "every", "'5'"),  # type: ignore[call-overload]
+    (lambda: every(5), "every", "seconds=5"),  # type: ignore[call-overload]
     (lambda: every(timedelta.max), "every", "longer than the calendar"),
     (lambda: every(hours=1, anchor=NAIVE), "every", "give it a zone"),
-    (lambda: every(hours=1, anchor="noon"), "every", "'noon'"),  # type: ignore[arg-type]
+    (lambda: every(hours=1, anchor="noon"), "every", "'noon'"),  # type: ignore[call-overload]
 ]
 
 

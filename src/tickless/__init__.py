@@ -25,7 +25,7 @@ from tickless.observe.log import LogObserver
 from tickless.output import Output
 from tickless.pools import Pool
 from tickless.records import Event, EventKind, Run, TaskInfo
-from tickless.rules import Rule, after, at, every
+from tickless.rules import Rule, after, at, cron, every, rrule, weekdays
 from tickless.scheduler import Scheduler
 from tickless.simulate import Trace, simulate
 from tickless.states import Cancelled, Reason, RunIf, State
@@ -42,6 +42,9 @@ __all__ = [
     "after",
     "at",
     "every",
+    "cron",
+    "rrule",
+    "weekdays",
     "current_run",
     "simulate",
     "Trace",

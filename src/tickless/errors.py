@@ -11,6 +11,19 @@ class RuleError(TicklessError, ValueError):
     """A rule or a time that cannot be: a naive datetime, a negative delay, an interval of zero."""
 
 
+class TextError(RuleError):
+    """A rule's text that cannot be read. `why` says what is wrong at `position` of `text`, counted from 1."""
+
+    def __init__(self, why: str, text: str = "", position: int = 1) -> None:
+        super().__init__(why, text, position)
+        self.why = why
+        self.text = text
+        self.position = position
+
+    def __str__(self) -> str:
+        return f"{shown(self.text)}, position {self.position}: {self.why}"
+
+
 class ScheduleError(TicklessError, ValueError):
     """A submission that cannot be: a work that is not callable, an option that does not exist."""
 
@@ -92,6 +105,7 @@ __all__ = [
     "Stopped",
     "TaskRejected",
     "TaskSkipped",
+    "TextError",
     "TicklessError",
     "UnknownTask",
     "shown",

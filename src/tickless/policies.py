@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tickless.instants import MAX_INSTANT, Instant
-from tickless.rules import Every, Rule, checked_next, first_fire, span
+from tickless.rules import Every, Rule, as_written, checked_next, first_fire, is_ours, span
 from tickless.states import Reason, RunIf, State
 
 # How a parent ended, as a bit of the set that a child has seen.
@@ -97,12 +97,15 @@ def after_run(rule: Rule, due: Instant, finished: Instant) -> Plan:
 def same_rule(old: Rule, new: Rule) -> bool:
     """Whether an update leaves the schedule as it is. Both are bound; an unanchored grid may start anywhere.
 
-    Rules of another make count as the same only when they are the same object: their `==` is foreign code.
+    Rules of the wall clock are the same when they are written the same. Rules of another make, or with a set of days
+    of another make, count as the same only when they are the same object: their `==` is foreign code.
     """
     if isinstance(old, Every) and isinstance(new, Every):
         alike = (old.interval_us, old.sliding, old.wall) == (new.interval_us, new.sliding, new.wall)
         return alike and (not old.wall or old.first == new.first)
-    return old is new
+    if old is new or not (old.wall and new.wall and is_ours(old) and is_ours(new)):
+        return old is new
+    return as_written(old) == as_written(new)
 
 
 def kind_of_end(state: State, reason: Reason | None) -> int:

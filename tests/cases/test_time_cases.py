@@ -1,4 +1,4 @@
-"""The time cases whose rule is an interval of elapsed time. Those of other rules come with the rules."""
+"""The time cases whose rule is an interval of elapsed time, in a scheduler. All: tests/rules/test_*_cases.py."""
 
 from __future__ import annotations
 

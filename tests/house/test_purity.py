@@ -14,7 +14,9 @@ from tests.house.floors import FLOORS, PURE, member
 from tests.house.sources import Source, library
 
 PURE_IMPORTS = frozenset(
-    {"__future__", "abc", "bisect", "calendar", "collections", "contextlib", "copy", "dataclasses", "datetime", "enum"}
+    {"__future__", "abc", "bisect", "calendar", "collections", "contextlib", "copy", "cronsim", "dataclasses"}
+    | {"dateutil"}
+    | {"datetime", "difflib", "enum"}
     | {"functools", "hashlib", "heapq", "itertools", "math", "numbers", "operator", "re", "types", "typing"}
     | {"warnings", "weakref", "zoneinfo", "tickless"}
 )

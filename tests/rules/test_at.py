@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as datetime_module
+import pickle
+import re
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -10,8 +14,10 @@ import pytest
 from hypothesis import given
 
 from tests.strategies import NOW, instants
+from tickless.errors import RuleError
 from tickless.instants import MAX_INSTANT, MIN_INSTANT, Instant, datetime_of, instant_of
 from tickless.rules import at
+from tickless.rules.at import at_wall
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -91,3 +97,102 @@ def test_the_edges_of_the_calendar_are_instants_like_others(edge: Instant) -> No
     rule = at(datetime_of(edge))
     assert rule.next_after(Instant(edge - 1)) == edge
     assert repr(rule)
+
+
+# A wall time of a zone
+
+
+def test_a_wall_time_of_a_zone_is_kept_as_it_was_written() -> None:
+    """09:00 in Berlin stays 09:00 in Berlin when the time-zone database changes."""
+    rule = at(datetime(2027, 1, 1, 9), tz="Europe/Berlin")  # noqa: DTZ001  # the zone is beside it
+    assert datetime_of(rule.due) == datetime(2027, 1, 1, 8, tzinfo=UTC)
+    assert (rule.local, rule.tz) == (datetime(2027, 1, 1, 9), "Europe/Berlin")  # noqa: DTZ001  # as above
+    assert rule == at(datetime(2027, 1, 1, 9), tz=BERLIN)  # noqa: DTZ001  # as above
+    assert rule != at(datetime(2027, 1, 1, 9, tzinfo=BERLIN))
+    assert (rule.wall, rule.recurring) == (True, False)
+
+
+def test_a_wall_time_that_comes_twice_is_the_first_unless_fold_says_else() -> None:
+    """The datetime's own fold says it, too."""
+    night = datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001  # the zone is beside it
+    first, second = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    assert datetime_of(at(night, tz="Europe/Berlin").due) == first
+    assert datetime_of(at(night, tz="Europe/Berlin", fold="last").due) == second
+    assert datetime_of(at(night.replace(fold=1), tz="Europe/Berlin").due) == second
+    assert datetime_of(at(night.replace(fold=1), tz="Europe/Berlin", fold="first").due) == first
+    assert at(night.replace(fold=1), tz="Europe/Berlin") == at(night, tz="Europe/Berlin", fold="last")
+
+
+def test_a_wall_time_that_does_not_exist_is_refused_unless_gap_says_next() -> None:
+    """Half an hour earlier and half an hour later are both wrong, so somebody has to choose."""
+    night = datetime(2026, 3, 29, 2, 30)  # noqa: DTZ001  # the zone is beside it
+    with pytest.raises(RuleError, match=r"2026-03-29 02:30:00 does not exist in Europe/Berlin.*gap=\"next\""):
+        at(night, tz="Europe/Berlin")
+    assert datetime_of(at(night, tz="Europe/Berlin", gap="next").due) == datetime(2026, 3, 29, 1, tzinfo=UTC)
+    with pytest.raises(RuleError, match="does not exist there, and so would never fire; choose another time"):
+        at(night, tz="Europe/Berlin", gap="skip")
+    noon = datetime(2026, 3, 29, 12)  # noqa: DTZ001  # as above
+    assert at(noon, tz="Europe/Berlin", gap="skip").due == at(noon, tz="Europe/Berlin").due
+
+
+def test_a_day_that_a_zone_left_out_is_refused_whatever_gap_says() -> None:
+    """Samoa had no 30 December 2011."""
+    gone = datetime(2011, 12, 30, 12)  # noqa: DTZ001  # the zone is beside it
+    with pytest.raises(RuleError, match="does not exist there, and so the zone left out those hours"):
+        at(gone, tz="Pacific/Apia", gap="next")
+
+
+def test_at_load_a_wall_time_is_looked_up_in_the_zone_again() -> None:
+    """A pickle holds the wall time, not the instant, which may be another one by then."""
+    rule = at(datetime(2027, 1, 1, 9), tz="Europe/Berlin")  # noqa: DTZ001  # the zone is beside it
+    _, written = rule.__reduce__()
+    assert rule.due not in written
+    assert pickle.loads(pickle.dumps(rule)) == rule
+    aware = at(datetime(2027, 1, 1, 9, tzinfo=BERLIN))
+    assert pickle.loads(pickle.dumps(aware)) == aware
+
+
+def test_at_load_a_wall_time_that_the_zone_has_come_to_skip_fires_after_the_gap() -> None:
+    """A task that cannot be loaded is lost; an hour late it is not."""
+    night = datetime(2026, 3, 29, 2, 30)  # noqa: DTZ001  # the zone is beside it
+    loaded = at_wall(night, "Europe/Berlin", "raise", "first")
+    assert datetime_of(loaded.due) == datetime(2026, 3, 29, 1, tzinfo=UTC)
+    assert (loaded.local, loaded.gap) == (night, "raise")
+    assert pickle.loads(pickle.dumps(loaded)) == loaded
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: at(datetime(2027, 1, 1, 9)), "is naive; give it a zone, e.g. at(..., tz='Europe/Berlin')"),  # noqa: DTZ001  # that is what it is about
+        (lambda: at(datetime(2027, 1, 1, 9, tzinfo=UTC), tz="UTC"), "tz='UTC'): the datetime is aware"),
+        (lambda: at(datetime(2027, 1, 1, 9, tzinfo=UTC), gap="next"), "gap='next'): the datetime is aware"),
+        (lambda: at(datetime(2027, 1, 1, 9, tzinfo=UTC), fold="last"), "leave fold= out"),
+        (lambda: at(datetime(2027, 1, 1), tz="Europe/Belrin"), "did you mean 'Europe/Berlin'"),  # noqa: DTZ001  # with a zone beside it
+        (lambda: at(datetime(2027, 1, 1), tz=5), "at(tz=)"),  # type: ignore[arg-type]  # noqa: DTZ001  # likewise
+        (lambda: at(datetime(2027, 1, 1), tz="UTC", fold="both"), "it fires once"),  # noqa: DTZ001  # likewise
+        (lambda: at(datetime(2027, 1, 1), tz="UTC", gap="later"), "at(gap='later'): needs"),  # type: ignore[arg-type]  # noqa: DTZ001  # likewise
+        (lambda: at(datetime(2027, 1, 1), tz="UTC", fold=1), "at(fold=1): needs"),  # type: ignore[arg-type]  # noqa: DTZ001  # likewise
+        (lambda: at(datetime(9999, 12, 31, 23), tz="America/New_York"), "is not within the years 1 to 9999"),  # noqa: DTZ001  # likewise
+        (lambda: at(datetime(1, 1, 1), tz="Asia/Tokyo"), "is not within the years 1 to 9999"),  # noqa: DTZ001  # likewise
+        (lambda: at("2027-01-01", tz="UTC"), "needs a datetime, not '2027-01-01'"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_wall_time_is_refused(call: Callable[[], object], message: str) -> None:
+    """By name, with its value and the way out."""
+    with pytest.raises(RuleError, match=re.escape(message)):
+        call()
+
+
+def test_the_repr_and_the_words_of_a_wall_time() -> None:
+    """The one for Python, the other for people."""
+    names = {"at": at, "datetime": datetime_module}
+    night = datetime(2026, 3, 29, 2, 30)  # noqa: DTZ001  # the zone is beside it
+    rule = at(night, tz="Europe/Berlin", gap="next")
+    assert repr(rule) == "at(datetime.datetime(2026, 3, 29, 2, 30), tz='Europe/Berlin', gap='next')"
+    assert eval(repr(rule), names) == rule
+    assert str(rule) == "once at 2026-03-29 02:30, Europe/Berlin, which does not exist, so at 2026-03-29 03:00"
+    plain = at(datetime(2027, 1, 1, 9), tz="+05:45", fold="last")  # noqa: DTZ001  # as above
+    assert eval(repr(plain), names) == plain
+    assert str(at(datetime(2027, 1, 1, 9), tz="Europe/Berlin")) == "once at 2027-01-01 09:00, Europe/Berlin"  # noqa: DTZ001  # as above
+    assert str(at(datetime(2027, 1, 1, 9, tzinfo=UTC))) == "once at 2027-01-01 09:00, UTC"

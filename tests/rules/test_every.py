@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.strategies import NOW, YEAR_US, aligned, anchored, instants, sliding, spans
 from tickless.errors import RuleError
 from tickless.instants import MAX_INSTANT, SECOND_US, Instant, datetime_of, instant_of
-from tickless.rules import Rule, every, first_fire
+from tickless.rules import Every, Rule, every, first_fire
 
 TEN_YEARS_US = 10 * YEAR_US
 
@@ -59,7 +59,7 @@ def test_span_leaves_out_its_start_and_takes_in_its_end() -> None:
 def test_two_spans_side_by_side_make_the_whole(rule: Rule, now: Instant, one: Instant, two: Instant) -> None:
     """However a gap is cut into pieces, the same fires are missed."""
     grid = rule.bound(now)
-    assert isinstance(grid, every)
+    assert isinstance(grid, Every)
     low, high = min(one, two), max(one, two)
     middle = Instant((low + high) // 2)
     parts = [part for part in (grid.span(low, middle), grid.span(middle, high)) if part]
@@ -76,7 +76,7 @@ def test_the_ends_of_a_span_are_fires_and_none_lies_outside(
 ) -> None:
     """The record of what was missed names its first and its last."""
     grid = rule.bound(now)
-    assert isinstance(grid, every)
+    assert isinstance(grid, Every)
     low, high = min(one, two), max(one, two)
     found = grid.span(low, high)
     if found is None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tickless import __version__
+from tickless.cli import preview
 from tickless.cli.run import EXIT_CODES, run
 from tickless.cli.streams import make_lasting
 
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command is None:
         parser.print_help(sys.stderr)
         return 2
-    return run(given.target)
+    return preview.run(given) if given.command == "preview" else run(given.target)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -42,4 +43,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE.py:NAME",
         help="NAME is a Scheduler in the file, or a function without arguments that returns one; without it: scheduler",
     )
+    command = commands.add_parser(
+        "preview",
+        help="show when a rule fires next",
+        description="Show when a rule fires next, and what is unusual about it: wall times that do not exist or come "
+        "twice. Nothing is run.",
+        epilog=preview.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    preview.add_arguments(command)
     return parser

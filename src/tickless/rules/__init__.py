@@ -1,154 +1,47 @@
-"""When a task fires. A rule is a frozen, hashable, picklable value; `Rule` is what any rule must answer.
+"""When a task fires. A rule is a frozen, hashable, picklable value; `Rule` is what any rule must answer."""
 
-The functions below ask a rule and check what it says, since a rule may be somebody else's code.
-"""
-
-from __future__ import annotations
-
-from typing import Protocol, runtime_checkable
-
-from tickless.errors import RuleError, shown
-from tickless.instants import MAX_INSTANT, Instant
 from tickless.rules.after import After, Due, after
+from tickless.rules.asking import Rule, as_written, checked_next, first_fire, is_ours, span
 from tickless.rules.at import At, at
+from tickless.rules.calendars import Calendar
+from tickless.rules.combine import Filtered, Union
+from tickless.rules.cron import Cron, cron
+from tickless.rules.days import Dates, Weekdays, weekdays
 from tickless.rules.every import Every, every
-
-
-@runtime_checkable
-class Rule(Protocol):
-    """`tickless.testing.RuleSuite` is the contract as tests."""
-
-    @property
-    def recurring(self) -> bool:
-        """True when it may fire more than once."""
-
-    @property
-    def wall(self) -> bool:
-        """True: its instants are of the wall clock. False: of elapsed time, `Clock.now()`."""
-
-    def bound(self, now: Instant) -> Rule:
-        """The rule fixed to the instant (of its own clock) at which it was scheduled. Binding twice changes nothing.
-
-        A recurring rule is bound again at each finish, which matters to sliding rules alone: they count from there.
-        """
-
-    def next_after(self, after: Instant) -> Instant | None:
-        """The first fire strictly after `after`, or None when there is none. Pure, and asked of a bound rule only.
-
-        A rule may also have `span`, with the meaning of the function below, where it can count without enumerating.
-        """
-
-
-_OURS = frozenset({At, After, Due, Every})
-
-COUNT_LIMIT = 1_000
-"""Up to here the fires of a rule without arithmetic of its own are counted one by one."""
-
-
-def is_ours(rule: object) -> bool:
-    """True for the rules of this package: pure and bounded, so they may be asked under a lock. Others are foreign."""
-    return type(rule) in _OURS
-
-
-def checked_next(rule: Rule, after: Instant) -> Instant | None:
-    """`rule.next_after(after)`, checked. Raises RuleError, naming the rule, when it raises or when it lies.
-
-    A fire must be a plain int, strictly after `after`, and not past the year 9999: anything else would stop the
-    timeline or make it spin.
-    """
-    try:
-        fire = rule.next_after(after)
-    except Exception as error:  # a rule is foreign code: its failure ends its own task only
-        raise RuleError(f"{shown(rule)}.next_after({after}) raised {shown(error)}") from error
-    if fire is None:
-        return None
-    if type(fire) is not int:
-        raise RuleError(f"{shown(rule)}.next_after({after}) gave {shown(fire)}; a fire is a plain int, or None")
-    if fire <= after:
-        raise RuleError(f"{shown(rule)}.next_after({after}) gave {shown(fire)}; a fire must be strictly after")
-    if fire > MAX_INSTANT:
-        raise RuleError(f"{shown(rule)}.next_after({after}) gave {shown(fire)}, past the year 9999; give None there")
-    return fire
-
-
-def first_fire(rule: Rule, now: Instant) -> Instant | None:
-    """The fire that a bound rule begins with when it is scheduled at `now`, or None when it has none.
-
-    For a recurring rule the first after `now`. A one-shot keeps its instant even when that has passed, since it runs
-    now then; one of another make is looked for back to 1970. Raises RuleError as `checked_next` does.
-    """
-    if type(rule) is Due or type(rule) is At:
-        return rule.due
-    fire = checked_next(rule, now)
-    if fire is None and now > 0 and not rule.recurring:
-        return checked_next(rule, Instant(0))
-    return fire
-
-
-def span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Instant, Instant] | None:
-    """(count, first, last) of the fires of a bound rule in (after, until], or None if there are none.
-
-    First and last are exact. The count is exact where the rule has a `span` of its own, as `every` has; else it is
-    exact to 1,000, and 1,000 means "at least". Costs at most 1,000 questions to count and 60 to find the last, however
-    long the gap is. Raises RuleError as `checked_next` does.
-    """
-    if type(rule) is Every or type(rule) is Due or type(rule) is At:
-        return rule.span(after, until)
-    if getattr(rule, "span", None) is not None:
-        return _checked_span(rule, after, until)
-    first = last = checked_next(rule, after)
-    if first is None or last is None or first > until:
-        return None
-    for count in range(1, COUNT_LIMIT):
-        fire = checked_next(rule, last)
-        if fire is None or fire > until:
-            return count, first, last
-        last = fire
-    return COUNT_LIMIT, first, _newest(rule, last, until)
-
-
-def _checked_span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Instant, Instant] | None:
-    """The answer of a rule's own `span`, refused where it cannot be true."""
-    try:
-        answer = rule.span(after, until)  # type: ignore[attr-defined]  # the caller saw that it has one
-    except Exception as error:  # a rule is foreign code
-        raise RuleError(f"{shown(rule)}.span({after}, {until}) raised {shown(error)}") from error
-    if answer is None:
-        return None
-    plain = type(answer) is tuple and [type(part) for part in answer] == [int, int, int]
-    if not plain or answer[0] < 1 or not after < answer[1] <= answer[2] <= until:
-        raise RuleError(f"{shown(rule)}.span({after}, {until}) gave {shown(answer)}, not (count, first, last)")
-    count, first, last = answer
-    return count, first, last
-
-
-def _newest(rule: Rule, low: Instant, until: Instant) -> Instant:
-    """The newest fire up to `until`, by bisection, from `low`, which is a fire.
-
-    It ends even for a rule that contradicts itself: each answer moves `low` up or `high` down.
-    """
-    high = until  # no fire lies in (high, until]
-    while low < high:
-        middle = Instant((low + high) // 2)
-        fire = checked_next(rule, middle)
-        if fire is None or fire > until:
-            high = middle
-        else:
-            low = fire
-    return low
-
+from tickless.rules.forms import from_json, to_json
+from tickless.rules.preview import Fire, between, preview
+from tickless.rules.rrule import RRule, rrule
+from tickless.rules.text import parse, text_of
 
 __all__ = [
     "At",
     "After",
+    "Calendar",
+    "Cron",
+    "Dates",
     "Due",
     "Every",
+    "Filtered",
+    "Fire",
+    "RRule",
     "Rule",
+    "Union",
+    "Weekdays",
     "after",
+    "as_written",
     "at",
+    "between",
     "checked_next",
+    "cron",
     "every",
     "first_fire",
+    "from_json",
     "is_ours",
+    "parse",
+    "preview",
+    "rrule",
     "span",
+    "text_of",
+    "to_json",
+    "weekdays",
 ]

@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import final
 
 from tickless.errors import RuleError, shown
-from tickless.instants import MAX_INSTANT, SECOND_US, Instant, span_us
+from tickless.instants import MAX_INSTANT, SECOND_US, Instant, datetime_of, span_us
+from tickless.rules.combine import not_on, on_days, union, union_reversed
+from tickless.rules.every import span_words
 
 
 @final
@@ -39,10 +41,19 @@ class After:
         """Raises RuleError: a delay has no instant before it is bound."""
         raise RuleError(f"{self!r} is not bound to a start, so it has no fires yet; ask {self!r}.bound(now)")
 
+    # They raise RuleError, which says what to write instead: a rule of elapsed time combines with none.
+    __or__ = union
+    __ror__ = union_reversed
+    on_days = on_days
+    not_on = not_on
+
     def __repr__(self) -> str:
         seconds = self.delay_us / SECOND_US
         exact = round(seconds * SECOND_US) == self.delay_us
         return f"after({seconds if exact else timedelta(microseconds=self.delay_us)!r})"
+
+    def __str__(self) -> str:
+        return f"once, {span_words(self.delay_us)} after it is scheduled"
 
 
 @final
@@ -66,8 +77,17 @@ class Due:
         """(1, due, due) when it lies in (after, until], else None."""
         return (1, self.due, self.due) if after < self.due <= until else None
 
+    # They raise RuleError, which says what to write instead: a rule of elapsed time combines with none.
+    __or__ = union
+    __ror__ = union_reversed
+    on_days = on_days
+    not_on = not_on
+
     def __repr__(self) -> str:
         return f"after(0).bound({self.due})"
+
+    def __str__(self) -> str:
+        return f"once at {datetime_of(self.due):%Y-%m-%d %H:%M:%S} UTC, by elapsed time"
 
 
 after = After

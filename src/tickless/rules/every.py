@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Literal, Never, final
+from datetime import date, datetime, time, timedelta, tzinfo
+from typing import Any, Literal, Never, final, overload
 
 from tickless.errors import RuleError, shown
 from tickless.instants import MAX_INSTANT, MAX_SPAN_US, SECOND_US, Instant, datetime_of, instant_of, span_us
+from tickless.rules import combine
+from tickless.rules.calendars import Calendar
+from tickless.rules.zones import Fold, Gap
 
 MIN_INTERVAL_US = 1_000
 _MINUTE_US = 60 * SECOND_US
@@ -52,7 +56,7 @@ class Every:
         if unknown:
             raise RuleError(
                 f"every({next(iter(unknown))}=): knows a timedelta, or seconds=, minutes=, hours=; "
-                f"24 hours by the clock are every(hours=24)"
+                f"or days=, weeks=, months=, years="
             )
         interval_us = _keywords_us(seconds, minutes, hours)
         if interval is not None or interval_us is None:
@@ -106,6 +110,11 @@ class Every:
         more = (min(until, MAX_INSTANT) - first) // self.interval_us
         return more + 1, first, Instant(first + more * self.interval_us)
 
+    __or__ = combine.union
+    __ror__ = combine.union_reversed
+    on_days = combine.on_days
+    not_on = combine.not_on
+
     def __repr__(self) -> str:
         text = _text(self.interval_us)
         if self.sliding:
@@ -115,6 +124,18 @@ class Every:
         if not self.wall:
             return f"every({text}).bound({self.first - self.interval_us})"
         return f"every({text}, anchor={datetime_of(self.first)!r})" if self.first else f'every({text}, anchor="epoch")'
+
+    def __str__(self) -> str:
+        length = span_words(self.interval_us)
+        words = f"every {length.removeprefix('1 ') if length.count(' ') == 1 else length}"
+        if self.sliding:
+            return f"{words}, measured from the finish of the run before"
+        if self.first is None:
+            return f"{words}, counted from when it is scheduled"
+        first = (
+            datetime_of(self.first).replace(tzinfo=None) if self.first <= MAX_INSTANT else "a time past the year 9999"
+        )
+        return f"{words}, counted from {first}, UTC" if self.wall else f"{words}, the first at {first}, UTC"
 
 
 def _fill(rule: Every, interval_us: int, first: Instant | None, sliding: bool, *, wall: bool) -> None:
@@ -167,4 +188,119 @@ def _text(interval_us: int) -> str:
     return f"seconds={seconds}" if exact else repr(timedelta(microseconds=interval_us))
 
 
-every = Every
+def span_words(span_us: int) -> str:
+    """A length of time in words: "2 hours 30 minutes", "1 second"."""
+    parts = []
+    for unit, unit_us in _UNITS_US.items():
+        count, span_us = divmod(span_us, unit_us)
+        if count:
+            parts.append(f"{count} {unit}s" if count > 1 else f"1 {unit}")
+    return " ".join(parts) or "0 seconds"
+
+
+_UNITS_US = {"hour": _HOUR_US, "minute": _MINUTE_US, "second": SECOND_US, "millisecond": 1_000, "microsecond": 1}
+_CLOCK_UNITS = ("seconds", "minutes", "hours")
+_CALENDAR_UNITS = ("days", "weeks", "months", "years")
+_CALENDAR_ONLY = ("on", "at", "tz", "gap", "fold")
+
+
+@overload
+def every(
+    interval: timedelta | None = None,
+    *,
+    seconds: float | None = None,
+    minutes: float | None = None,
+    hours: float | None = None,
+    sliding: bool = False,
+    anchor: datetime | Literal["epoch"] | None = None,
+) -> Every: ...
+
+
+@overload
+def every(
+    *,
+    days: int,
+    weeks: int | None = None,
+    at: str | time | None = None,
+    tz: str | tzinfo | None = None,
+    anchor: date | None = None,
+    gap: Gap | None = None,
+    fold: Fold | None = None,
+) -> Calendar: ...
+
+
+@overload
+def every(
+    *,
+    weeks: int,
+    on: str | Iterable[str] | None = None,
+    at: str | time | None = None,
+    tz: str | tzinfo | None = None,
+    anchor: date | None = None,
+    gap: Gap | None = None,
+    fold: Fold | None = None,
+) -> Calendar: ...
+
+
+@overload
+def every(
+    *,
+    months: int,
+    years: int | None = None,
+    at: str | time | None = None,
+    tz: str | tzinfo | None = None,
+    anchor: date | None = None,
+    gap: Gap | None = None,
+    fold: Fold | None = None,
+) -> Calendar: ...
+
+
+@overload
+def every(
+    *,
+    years: int,
+    at: str | time | None = None,
+    tz: str | tzinfo | None = None,
+    anchor: date | None = None,
+    gap: Gap | None = None,
+    fold: Fold | None = None,
+) -> Calendar: ...
+
+
+def every(interval: timedelta | None = None, **given: Any) -> Every | Calendar:
+    """Fires again and again. Clock units are elapsed time, calendar units the same wall time so many days later.
+
+    `every(timedelta)`, `every(seconds=, minutes=, hours=)` is an `Every`: 24 hours are 24 hours. It can be
+    `sliding=True`, or anchored at an aware datetime or "epoch". `every(days=, weeks=)`, `every(months=, years=)` is a
+    `Calendar`: tomorrow at the same time, also when the clocks are put forward in between; with `at=`, `tz=`,
+    `anchor=`, `on=` (of weeks), `gap=`, `fold=`. The classes tell the rest.
+
+    Raises RuleError for an interval that cannot be, and for clock and calendar units together: a day has 23 to 25
+    hours, so their sum would have no meaning.
+    """
+    calendar = [name for name in _CALENDAR_UNITS if given.get(name) is not None]
+    if not calendar:
+        for name in _CALENDAR_ONLY:
+            if given.pop(name, None) is not None:
+                raise RuleError(
+                    f"every({name}=): belongs to days=, weeks=, months=, years=; e.g. every(days=1, {name}=...)"
+                )
+        return Every(interval, **{name: value for name, value in given.items() if name not in _CALENDAR_UNITS})
+    if given.pop("sliding", False):
+        raise RuleError(
+            f"every({calendar[0]}=, sliding=): only clock units can be sliding; days are counted in the calendar"
+        )
+    clock = [name for name in _CLOCK_UNITS if given.pop(name, None) is not None]
+    if interval is not None or clock:
+        other = f"{clock[0]}=" if clock else shown(interval)
+        raise RuleError(
+            f"every({calendar[0]}=, {other}): days and longer are counted in the calendar, where a day has 23 to 25 "
+            f"hours, and clock units are elapsed time; choose one, e.g. hours=24 or days=1"
+        )
+    unknown = given.keys() - {*_CALENDAR_UNITS, *_CALENDAR_ONLY, "anchor"}
+    if unknown:
+        raise RuleError(
+            f"every({min(unknown)}=): takes days=, weeks=, months=, years=, and with them on=, at=, tz=, anchor=, "
+            f"gap=, fold="
+        )
+    return Calendar(**given)
