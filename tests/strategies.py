@@ -54,5 +54,5 @@ def sliding() -> SearchStrategy[Rule]:
 
 
 def rules() -> SearchStrategy[Rule]:
-    """Every rule that tickless has, as a user writes it."""
+    """The rules of elapsed time and of instants, as a user writes them. tests/rules/wall_rules.py has the others."""
     return st.one_of(ats(), afters(), aligned(), anchored(), sliding())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from tickless.core.record import More, TaskRecord
 from tickless.errors import DependencyError, RuleError, ScheduleError, shown
 from tickless.instants import Clock, Instant, datetime_of
+from tickless.limits import limited
 from tickless.output import Output, outputs_in
 from tickless.rules import After, Rule, first_fire
 from tickless.states import RunIf
@@ -39,6 +41,10 @@ class Call(NamedTuple):
     after_tasks: Iterable[Task[Any] | str] = ()
     run_if: str = "all_succeeded"
     priority: int = 0
+    start: datetime | None = None
+    until: datetime | None = None
+    max_runs: int | None = None
+    jitter: float | timedelta | None = None
 
 
 def check_call(item: object) -> Call:
@@ -63,6 +69,10 @@ def draft(
     after_tasks: Iterable[Task[Any] | str],
     run_if: str,
     priority: int,
+    start: datetime | None,
+    until: datetime | None,
+    max_runs: int | None,
+    jitter: float | timedelta | None,
 ) -> Task[Any]:
     """A task that has not entered a store yet. Raises ScheduleError, RuleError or DependencyError.
 
@@ -75,14 +85,9 @@ def draft(
         label = _name_of(work)
     if type(label) is not str:  # a function can be given a name of any text type
         label = str.__str__(label)
-    if (
-        args is after_tasks is _NOTHING
-        and id is None
-        and name is None
-        and kwargs is None
-        and run_if is _ALL_SUCCEEDED
-        and priority is _ZERO
-    ):
+    plain = args is after_tasks is _NOTHING and id is None and name is None and kwargs is None and priority is _ZERO
+    free = start is None and until is None and max_runs is None and jitter is None
+    if plain and free and run_if is _ALL_SUCCEEDED:
         # Nothing but the commonest: a million of these are scheduled where one of the others is.
         if when is None:
             return Task(work, _NOTHING, None, None, label, 0, None, now, False, None, _NOTHING, owner)
@@ -104,6 +109,8 @@ def draft(
     parents, more = _NOTHING, None
     if after_tasks is not _NOTHING or args or kwargs or run_if != "all_succeeded":
         parents, more = _links(owner, args, kwargs, after_tasks, run_if)
+    if not free:
+        when, more = limited(when, start, until, max_runs, jitter, more or More())
     if when is None:
         due = None if parents else now
         return Task(work, args, kwargs, id, label, priority, None, due, False, more, parents, owner)
@@ -113,7 +120,7 @@ def draft(
         rule, due, wall, recurring = _bound(when, clock, now)
     if not parents:
         rule = rule if recurring else None
-        return Task(work, args, kwargs, id, label, priority, rule, due, wall, None, parents, owner)
+        return Task(work, args, kwargs, id, label, priority, rule, due, wall, more, parents, owner)
     if more is None:
         more = More()
     more.when, more.recurring = when, recurring

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import NamedTuple
 
 from tickless.instants import MAX_INSTANT, Instant
-from tickless.rules import Every, Rule, as_written, checked_next, first_fire, is_ours, span
+from tickless.rules import Every, Rule, Window, as_written, checked_next, first_fire, is_ours, span
 from tickless.states import Reason, RunIf, State
 
 # How a parent ended, as a bit of the set that a child has seen.
@@ -94,6 +95,15 @@ def after_run(rule: Rule, due: Instant, finished: Instant) -> Plan:
     return Plan(checked_next(rule, last_busy), skipped)
 
 
+def jitter_of(key: str, due: Instant, jitter_us: int) -> int:
+    """By how much this fire is late on purpose: 0 to `jitter_us`, evenly spread, the same whenever it is asked.
+
+    Drawn from the task's key and the fire, so that it needs no memory, and a replay or another process agrees.
+    """
+    drawn = int.from_bytes(blake2b(f"{key}@{due}".encode(), digest_size=8).digest())
+    return drawn % (jitter_us + 1)
+
+
 def same_rule(old: Rule, new: Rule) -> bool:
     """Whether an update leaves the schedule as it is. Both are bound; an unanchored grid may start anywhere.
 
@@ -103,6 +113,8 @@ def same_rule(old: Rule, new: Rule) -> bool:
     if isinstance(old, Every) and isinstance(new, Every):
         alike = (old.interval_us, old.sliding, old.wall) == (new.interval_us, new.sliding, new.wall)
         return alike and (not old.wall or old.first == new.first)
+    if isinstance(old, Window) and isinstance(new, Window):
+        return (old.first, old.last) == (new.first, new.last) and same_rule(old.rule, new.rule)
     if old is new or not (old.wall and new.wall and is_ours(old) and is_ours(new)):
         return old is new
     return as_written(old) == as_written(new)

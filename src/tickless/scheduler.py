@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Literal, Never, TypeVar, final
 
@@ -128,6 +129,10 @@ class Scheduler:
         run_if: str = "all_succeeded",
         priority: int = 0,
         exists: Exists = "error",
+        start: datetime | None = None,
+        until: datetime | None = None,
+        max_runs: int | None = None,
+        jitter: float | timedelta | None = None,
     ) -> Task[T]:
         """Have `work(*args, **kwargs)` run when the rule says: `after(5)`, `at(datetime)`, `every(minutes=10)`.
 
@@ -137,11 +142,18 @@ class Scheduler:
         then what became ready first. `exists`: what to do when a listed task has the id: "error", "keep" it as it is,
         or "update" it (an unchanged rule keeps its next fire and its history).
 
+        Limits on a recurring rule: no fire before `start` or after `until` (aware; a fire at either counts, and a rule
+        that counts from when it is scheduled counts from `start`), and at most `max_runs` runs. `jitter`, seconds or a
+        timedelta, makes each fire later by a part of it that is drawn from the task and the fire, always the same.
+
         May be called before `start`; nothing runs until then. Costs O(log n) and O(arguments).
         Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and then nothing has changed.
         """
         now = self._now()
-        task = draft(self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority)
+        task = draft(
+            self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority,
+            start, until, max_runs, jitter,
+        )  # fmt: skip
         if exists == "error":
             self._store.add(task, now)
         else:

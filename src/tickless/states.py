@@ -70,6 +70,8 @@ class Reason(StrEnum):
     RULE = "rule"
     """The rule raised."""
     NO_NEXT_FIRE = "no_next_fire"
+    MAX_RUNS = "max_runs"
+    """It has run as often as `max_runs` says."""
 
 
 class Cancelled(StrEnum):

@@ -34,6 +34,7 @@ FLOORS: dict[str, int] = {
     "tickless.scheduler": 4,
     "tickless.task": 4,
     "tickless.drafts": 4,
+    "tickless.limits": 4,
     "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
     "tickless.decorators": 4,

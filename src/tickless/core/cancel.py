@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING
 
+from tickless.core import history
 from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, TaskRecord, ended, more_of, own_run
 from tickless.instants import Instant
 from tickless.records import Outcome
@@ -29,7 +29,7 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
         run = task._run = own_run(task, run)
         run.finished = now
         machine.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
-        machine.remember(task, run)
+        history.remember(machine, task, run)
         task._rule = None
         machine.end(task, now)
         return Cancelled.CANCELLED
@@ -61,9 +61,7 @@ def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:
     """A recurring task that runs has no more fires at once, and is CANCELLED when its run ends."""
     more = more_of(task)  # before the rule goes: a worker would end a task without either as a plain one
     more.end = (State.CANCELLED, reason)
-    if more.history is None:
-        more.history = deque(maxlen=machine.keep_runs)
-        more.recurring = True
+    history.begun(machine, task)
     machine.trash.append((more.update, task._rule))
     more.update = None
     task._rule = None

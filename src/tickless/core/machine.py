@@ -13,7 +13,7 @@ from heapq import heappush
 from typing import Any
 
 from tickless import policies
-from tickless.core import graph, update
+from tickless.core import graph, history, update
 from tickless.core.questions import Asked, Question, Questions, Then
 from tickless.core.ready import ReadyQueue
 from tickless.core.record import (
@@ -24,6 +24,7 @@ from tickless.core.record import (
     Signs,
     TaskRecord,
     Waiter,
+    due_of,
     key_of,
     more_of,
     move,
@@ -33,7 +34,7 @@ from tickless.core.registry import Registry
 from tickless.core.timeline import Timeline
 from tickless.errors import RuleError
 from tickless.instants import Instant
-from tickless.policies import Plan, Skipped, Verdict
+from tickless.policies import Plan, Verdict
 from tickless.records import EventKind, Outcome
 from tickless.rules import Rule, is_ours
 from tickless.states import TERMINAL, Reason, State
@@ -76,9 +77,9 @@ class Machine:
 
     def listen(self, post: Post | None, wants: frozenset[EventKind]) -> None:
         """An event that nobody wants is never built: one test for None on the hot path."""
-        self._post_end = {state: post if kind in wants else None for state, kind in KINDS.items()}
-        self._post_succeeded = self._post_end[State.SUCCEEDED]
-        self.post_cancelled = self._post_end[State.CANCELLED]
+        self.post_end = {state: post if kind in wants else None for state, kind in KINDS.items()}
+        self._post_succeeded = self.post_end[State.SUCCEEDED]
+        self.post_cancelled = self.post_end[State.CANCELLED]
         self._post_scheduled = post if EventKind.SCHEDULED in wants else None
         self._post_ready = post if EventKind.READY in wants else None
         self.post_started = post if EventKind.STARTED in wants else None
@@ -93,7 +94,7 @@ class Machine:
         if self._post_scheduled is not None:
             self._post_scheduled(EventKind.SCHEDULED, now, task, task._due)
         due = task._due
-        if due is None or task._wall:
+        if due is None or task._wall or task._more is not None:
             self.settle_in(task, now)
         elif due > now:
             timeline = self.timeline  # its `push`, written out: this is the path of a million inserts
@@ -137,7 +138,7 @@ class Machine:
             if post is not None:
                 post(EventKind.SCHEDULED, now, task, task._due)
             due = task._due
-            if due is not None and due > now and not task._wall:
+            if due is not None and due > now and not task._wall and task._more is None:
                 task._due = None
                 task._entry = entry = due << SEQ_BITS | seq
                 entries.append(entry)
@@ -154,10 +155,10 @@ class Machine:
 
     def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it."""
-        if task._wall:
+        if task._wall or (task._more is not None and task._more.jitter_us):
             task._due = due
             # Never ready at once: only `surface`, which is told the wall time exactly, may say that it has come.
-            at = Instant(due - self.offset)
+            at = self.instant_of(task, due)
         else:
             task._due = None
             at = due
@@ -169,6 +170,11 @@ class Machine:
         task._entry = self.timeline.push(at, task._seq)
         if at < self.wake_at:
             self._wake_for(at)
+
+    def instant_of(self, task: TaskRecord, due: Instant) -> Instant:
+        """When a planned fire is to run, in `Clock.now()`, its jitter included."""
+        at = due - self.offset if task._wall else due
+        return Instant(at + _jitter(task, due))
 
     def _wake_for(self, at: Instant) -> None:
         """The sleeper must be woken for this entry, and for no later one: it looks at all there is (P7)."""
@@ -199,8 +205,10 @@ class Machine:
             timeline.live -= 1
             due: Instant = entry >> SEQ_BITS  # type: ignore[assignment]  # Instant() would cost 60 ns
             rule = task._rule
-            if task._wall or (rule is not None and not policies.runs_now(rule, due, now)):
-                self._surface_one(task, task._due if task._wall else due, now, wall)
+            more = task._more
+            apart = task._wall or (more is not None and more.jitter_us)
+            if apart or (rule is not None and not policies.runs_now(rule, due, now)):
+                self._surface_one(task, task._due if apart else due, now, wall)
                 continue
             task._due = due  # `_make_ready`, written out: a flood comes this way
             push(task)
@@ -214,7 +222,9 @@ class Machine:
     def _surface_one(self, task: TaskRecord, due: Instant | None, now: Instant, wall: Instant) -> None:
         """An entry came up whose time may not have come (slewing made it early), or whose rule must be asked."""
         assert due is not None
-        if task._wall and due > wall:
+        jitter = _jitter(task, due)
+        reading = Instant((wall if task._wall else now) - jitter)  # what has come, had this fire not been put off
+        if task._wall and due > reading:
             self.offset = wall - now
             self.place(task, due, now)
             return
@@ -223,12 +233,11 @@ class Machine:
             self._make_ready(task, due, now)
         else:
             task._due = due  # it has no entry now, and a rule that raises ends this very fire
-            reading = wall if task._wall else now
             self.consult(task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
 
     def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         if plan.skipped is not None:
-            self._note_skipped(task, plan.skipped, now)
+            history.note_skipped(self, task, plan.skipped, now)
         assert plan.due is not None
         self._make_ready(task, plan.due, now)
 
@@ -243,7 +252,7 @@ class Machine:
         else:
             run.error = outcome.error
             move(run, state, outcome.reason)
-            post = self._post_end[state]
+            post = self.post_end[state]
         if post is not None:
             post(KINDS[state], run.finished, task, run.due, outcome.reason, outcome.error, outcome.traceback)
 
@@ -279,26 +288,38 @@ class Machine:
         if more is not None and more.history is not None:
             more.history.append(run)
         else:
-            self.remember(task, run)
+            history.remember(self, task, run)
         due = run.due
         assert due is not None
         value = None if outcome is None else outcome.value
+        if more is not None and more.runs_left is not None:
+            more.runs_left -= 1
+            if more.runs_left < 1 and more.update is None:
+                more.end = (run.state, Reason.MAX_RUNS)
+                task._value = value
+                self.end(task, now)
+                return
         if more is not None and more.update is not None:
             first = update.become(self, task, more.update)
             more.update = None
             if first is not None:  # another rule from now on: what it would have fired since is what this run missed
                 self._ask_next(task, task._rule, Instant(first - 1), now, value)
                 return
-        following = policies.next_on_grid(rule, due, Instant(now + self.offset) if task._wall else now)
+        following = policies.next_on_grid(rule, due, self._finished(task, now))
         if following is None:
             self._ask_next(task, rule, due, now, value)
         else:
             self.place(task, following, now)
 
+    def _finished(self, task: TaskRecord, now: Instant) -> Instant:
+        """When a run ended, on the clock that drives its task. A fire that jitter puts off beyond that is to come."""
+        at = now + self.offset if task._wall else now
+        return Instant(at if task._more is None else at - task._more.jitter_us)
+
     def _ask_next(self, task: TaskRecord, rule: Rule | None, due: Instant, now: Instant, value: Any) -> None:
         """Ask a recurring task's rule for the fire after `due`; `value` is its result should there be none."""
         assert rule is not None
-        finished = Instant(now + self.offset) if task._wall else now
+        finished = self._finished(task, now)
         task._due = None  # while it is asked it has no next fire
 
         def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
@@ -309,7 +330,7 @@ class Machine:
     def on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
         """A recurring task knows its next fire: place it; without one it has ended as its last run did."""
         if plan.skipped is not None:
-            self._note_skipped(task, plan.skipped, now)
+            history.note_skipped(self, task, plan.skipped, now)
         if plan.rule is not None:
             task._rule = plan.rule
         if plan.due is not None:
@@ -426,9 +447,8 @@ class Machine:
 
     def _unrun(self, task: TaskRecord, state: State, reason: Reason, now: Instant, error: str | None = None) -> None:
         """End the task's plan without a run of its own: one record says so."""
-        entry = task._entry
-        run = RunRecord(task, task._due if entry is None or task._wall else entry >> SEQ_BITS, state)  # type: ignore[arg-type]  # Instant() would cost 60 ns
-        if entry is not None:
+        run = RunRecord(task, due_of(task), state)
+        if task._entry is not None:
             self.unplace(task)
         else:
             self.waiting.discard(task)
@@ -437,10 +457,10 @@ class Machine:
         run.error = error
         run.reason = reason
         if task._rule is not None or task._more is not None:
-            self.remember(task, run)
+            history.remember(self, task, run)
         task._run = run
         task._rule = None
-        post = self._post_end[state]
+        post = self.post_end[state]
         if post is not None:
             post(KINDS[state], now, task, run.due, reason, error)
 
@@ -458,26 +478,6 @@ class Machine:
         self._unrun(task, state, reason, now, error)
         self.end(task, now)
 
-    def _note_skipped(self, task: TaskRecord, skipped: Skipped, now: Instant) -> None:
-        """One record for all the fires that did not run."""
-        run = RunRecord(task, skipped.first, State.SKIPPED)
-        run.finished = now
-        run.reason = skipped.reason
-        run.fires = (skipped.fires, skipped.last)
-        self.remember(task, run)
-        post = self._post_end[State.SKIPPED]
-        if post is not None:
-            post(EventKind.SKIPPED, now, task, run.due, skipped.reason, None, None, skipped.fires)
-
-    def remember(self, task: TaskRecord, run: RunRecord) -> None:
-        if task._rule is None and (task._more is None or task._more.history is None):
-            return  # a one-shot: its only run is `task._run`
-        more = more_of(task)
-        if more.history is None:
-            more.history = deque(maxlen=self.keep_runs)
-            more.recurring = True  # it is listed as that to its end
-        more.history.append(run)
-
     def unplace(self, task: TaskRecord) -> None:
         if task._entry is not None:
             task._entry = None
@@ -490,3 +490,10 @@ class Machine:
         waiters, self.idle_waiters = self.idle_waiters, []
         for waiter in waiters:
             waiter.ring()
+
+
+def _jitter(task: TaskRecord, due: Instant) -> int:
+    more = task._more
+    if more is None or not more.jitter_us:
+        return 0
+    return policies.jitter_of(task.id, due, more.jitter_us)

@@ -99,8 +99,8 @@ class TaskRecord:
         self._rule = rule
         """The bound rule while more fires may come; a one-shot needs none, its instant is `_due`."""
         self._due = due
-        """On entering, the first fire; of a ready task the fire that runs; of a task of the wall clock the next one.
-        Others have that in `_entry`."""
+        """On entering, the first fire; of a ready task the fire that runs; of a task of the wall clock, or with jitter,
+        the next one. Others have that in `_entry`."""
         self._wall = wall
         """True when its fires are instants of the wall clock."""
         self._more = more
@@ -162,10 +162,25 @@ def without_value(task: TaskRecord) -> TaskRecord:
 class More:
     """What few tasks need: waiters, history, an end of their own. Made under the store's lock only."""
 
-    __slots__ = ("end", "history", "outputs", "recurring", "run_if", "update", "waiters", "when")
+    __slots__ = (
+        "end",
+        "history",
+        "jitter_us",
+        "outputs",
+        "recurring",
+        "run_if",
+        "runs_left",
+        "update",
+        "waiters",
+        "when",
+    )
 
     def __init__(self) -> None:
         self.run_if = RunIf.ALL_SUCCEEDED
+        self.jitter_us = 0
+        """By how much each fire is late on purpose, at most: see `policies.jitter_of`."""
+        self.runs_left: int | None = None
+        """How many more times it runs, where that is limited (`max_runs`)."""
         self.when: Rule | None = None
         """The rule as given: to be bound when the parents let go, and to see whether an update changes it."""
         self.recurring = False
@@ -231,7 +246,7 @@ def move(run: RunRecord, after: State, reason: Reason | None = None) -> None:
 
 def due_of(task: TaskRecord) -> Instant | None:
     """The planned instant of the task's next fire, on the clock that drives it; None when it has no place in time."""
-    if task._wall or task._entry is None:
+    if task._wall or task._entry is None or (task._more is not None and task._more.jitter_us):
         return task._due
     return Instant(task._entry >> SEQ_BITS)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tickless import policies
 from tickless.core import graph
 from tickless.core.cancel import cancel
-from tickless.core.record import TaskRecord, ended, more_of
+from tickless.core.record import TaskRecord, due_of, ended, more_of
 from tickless.errors import DependencyError, shown
 from tickless.instants import Instant
 from tickless.states import Exists, Reason
@@ -59,7 +59,7 @@ def _busy(task: TaskRecord) -> bool:
 
 def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
     """Whether the task can become what `new` says without a new life."""
-    if ended(there) or there in machine.waiting or new._more is not None or new._parents:
+    if ended(there) or there in machine.waiting or new._parents:
         return False
     return not _busy(there) or (there._rule is not None and new._rule is not None)
 
@@ -75,13 +75,30 @@ def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) 
         machine.place(there, first, now)
 
 
+def _take_limits(there: TaskRecord, new: TaskRecord) -> bool:
+    """Limits on the schedule count from here. True when the jitter changed, and so the place."""
+    jitter_us, runs_left = (0, None) if new._more is None else (new._more.jitter_us, new._more.runs_left)
+    if there._more is None and new._more is None:
+        return False
+    more = more_of(there)
+    more.runs_left = runs_left
+    changed = more.jitter_us != jitter_us
+    more.jitter_us = jitter_us
+    return changed
+
+
 def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | None:
     """Update a task that no run holds. Gives the new first fire when the rule, and so its place, changed; else None."""
     machine.trash.append((there._work, there._args, there._kwargs, there._rule))
     there._work, there._args, there._kwargs = new._work, new._args, new._kwargs
     there._name, there._priority = new._name, new._priority
+    due = None if there._entry is None else due_of(there)
+    is_spread_anew = _take_limits(there, new)
     if there._rule is not None and new._rule is not None and policies.same_rule(there._rule, new._rule):
-        return None
+        if due is None or not is_spread_anew:
+            return None
+        machine.unplace(there)
+        return due
     there._rule, there._wall = new._rule, new._wall
     if there._more is not None:
         there._more.recurring, there._more.when = False, None  # what it was to become once; now `rule` tells

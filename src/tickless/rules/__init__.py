@@ -12,6 +12,7 @@ from tickless.rules.forms import from_json, to_json
 from tickless.rules.preview import Fire, between, preview
 from tickless.rules.rrule import RRule, rrule
 from tickless.rules.text import parse, text_of
+from tickless.rules.window import Window
 
 __all__ = [
     "At",
@@ -27,6 +28,7 @@ __all__ = [
     "Rule",
     "Union",
     "Weekdays",
+    "Window",
     "after",
     "as_written",
     "at",

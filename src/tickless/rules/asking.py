@@ -14,6 +14,7 @@ from tickless.rules.cron import Cron
 from tickless.rules.days import is_plain
 from tickless.rules.every import Every
 from tickless.rules.rrule import RRule
+from tickless.rules.window import Window
 
 
 @runtime_checkable
@@ -53,6 +54,8 @@ def is_ours(rule: object) -> bool:
         return all(map(is_ours, rule.rules))
     if type(rule) is Filtered:
         return is_plain(rule.cal) and is_ours(rule.rule)
+    if type(rule) is Window:
+        return is_ours(rule.rule)
     return type(rule) in _OURS
 
 
@@ -65,7 +68,7 @@ def as_written(rule: Rule) -> Rule:
         return rule.as_written()
     if type(rule) is Union:
         return Union(*map(as_written, rule.rules))
-    return rule.of(as_written(rule.rule)) if type(rule) is Filtered else rule
+    return rule.of(as_written(rule.rule)) if type(rule) is Filtered or type(rule) is Window else rule
 
 
 def checked_next(rule: Rule, after: Instant) -> Instant | None:
@@ -77,6 +80,8 @@ def checked_next(rule: Rule, after: Instant) -> Instant | None:
     try:
         fire = rule.next_after(after)
     except Exception as error:  # a rule is foreign code: its failure ends its own task only
+        if isinstance(error, RuleError) and is_ours(rule):
+            raise  # it says what is wrong: a wall time that does not exist, with gap="raise"
         raise RuleError(f"{shown(rule)}.next_after({after}) raised {shown(error)}") from error
     if fire is None:
         return None
@@ -112,6 +117,9 @@ def span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Instant, Inst
     """
     if type(rule) is Every or type(rule) is Cron or type(rule) is Due or type(rule) is At:
         return rule.span(after, until)
+    if type(rule) is Window:
+        until = until if rule.last is None else min(until, rule.last)
+        return span(rule.rule, min(rule.clipped(after), until), until)
     if getattr(rule, "span", None) is not None:
         return _checked_span(rule, after, until)
     first = last = checked_next(rule, after)

@@ -140,8 +140,8 @@ class MemoryStore:
         run = RunRecord(task, task._due, State.RUNNING)
         # The caller's reading may be older than the one that made the task ready; nothing starts before it is due.
         run.started = started = now if now > machine.seen else machine.seen
-        if task._wall and run.due is not None:
-            run.at = Instant(run.due - machine.offset)
+        if run.due is not None and (task._wall or (task._more is not None and task._more.jitter_us)):
+            run.at = machine.instant_of(task, run.due)
         task._run = run
         if machine.to_stop or self._always_hold:  # the look after the store: somebody asked it to stop meanwhile
             self._tell_stop(task)

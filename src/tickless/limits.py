@@ -1,0 +1,66 @@
+"""The door of `start=`, `until=`, `max_runs=` and `jitter=`: limits on a schedule, whatever its rule."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from tickless.core.record import More
+from tickless.errors import RuleError, ScheduleError, shown
+from tickless.instants import instant_of, span_us
+from tickless.rules import Every, Rule, Window, is_ours
+
+
+def limited(
+    when: Rule | None,
+    start: datetime | None,
+    until: datetime | None,
+    max_runs: int | None,
+    jitter: float | timedelta | None,
+    more: More,
+) -> tuple[Rule, More]:
+    """The rule within `start` and `until`, and the other limits put into `more`. At least one of them is given.
+
+    Raises RuleError or ScheduleError for what is no limit, or none that this rule could have.
+    """
+    given = {"start": start, "until": until, "max_runs": max_runs, "jitter": jitter}
+    said = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+    if when is None:
+        raise ScheduleError(f"{said}: limits a rule, and there is none; give when=, e.g. every(minutes=10)")
+    if jitter is not None:
+        more.jitter_us = _jitter_us(when, jitter)
+    if max_runs is not None:
+        if type(max_runs) is not int or max_runs < 1:
+            raise ScheduleError(f"max_runs={shown(max_runs)}: needs a whole number, at least 1")
+        more.runs_left = max_runs
+    if start is None and until is None and max_runs is None:
+        return when, more
+    if not _is_recurring(when):
+        raise ScheduleError(
+            f"{said}: limits a rule that fires again and again, and {shown(when)} fires once; say its time in the rule"
+        )
+    if start is None and until is None:
+        return when, more
+    first = None if start is None else instant_of(start, "start")
+    last = None if until is None else instant_of(until, "until")
+    if first is not None and last is not None and last < first:
+        raise RuleError(f"{said}: ends before it begins")
+    return Window(when, first, last), more
+
+
+def _is_recurring(when: Rule) -> bool:
+    try:
+        return bool(when.recurring)
+    except Exception as error:  # a user's own rule is foreign code
+        raise RuleError(f"when={shown(when)}: asking whether it is recurring raised {shown(error)}") from error
+
+
+def _jitter_us(when: Rule, jitter: float | timedelta) -> int:
+    jitter_us = span_us(jitter, "jitter")
+    if jitter_us < 0:
+        raise ScheduleError(f"jitter={shown(jitter)}: makes fires later, never earlier; needs seconds, not negative")
+    if is_ours(when) and isinstance(when, Every) and when.sliding:
+        raise ScheduleError(
+            f"jitter={shown(jitter)}: spreads fires that would come together, and a sliding rule measures from the "
+            "finish of each run; leave one of them out"
+        )
+    return jitter_us
