@@ -70,6 +70,13 @@ PLANTS = (
         programs.claiming,
     ),
     Plant(
+        "a task that ends is nowhere for a moment",
+        "core.machine:Machine.retire",
+        (("if task._seq in registry.live:", "if registry.live.pop(task._seq, None) is not None:"),),
+        programs.finding,
+        slots=2,
+    ),
+    Plant(
         "a ring that nobody waits for is forgotten",
         "bell:Bell.wait",
         (("gate = self._gate\n", "gate = self._gate = _shut_gate()\n"),),

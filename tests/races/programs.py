@@ -55,6 +55,19 @@ def idling(world: World) -> None:
     world.finish()
 
 
+def finding(world: World) -> None:
+    """Tasks end while somebody looks them up: each is live or listed, never neither, and is shown once."""
+    registry = world.scheduler._store.machine.registry
+    registry.keep = registry.trim_above = 10
+    world.scheduler.start()
+    for _ in range(3):
+        number = world.task().id
+        world.thread(lambda number=number: world.scheduler.get(number) and None)  # type: ignore[misc]
+    ids = [task.id for task in world.scheduler.tasks()]
+    assert len(set(ids)) == len(ids) == 3, f"3 tasks, shown as {ids}"
+    world.finish()
+
+
 def settling(world: World) -> None:
     """Two parents end on two workers at once, while others hold the lock: their child is released exactly once."""
     world.scheduler.start()
@@ -178,6 +191,7 @@ PROGRAMS: tuple[Program, ...] = (
     linking,
     waiting,
     forgetting,
+    finding,
     idling,
     settling,
     claiming,

@@ -267,8 +267,10 @@ class Machine:
         """
         task._work = task._args = task._kwargs = task._rule = None
         registry = self.registry
-        if registry.live.pop(task._seq, None) is not None:
+        if task._seq in registry.live:
+            # Listed first: whoever looks for it meanwhile finds it in one of the two.
             registry.finished.append(task if task._value is None or task._value is NOT_SET else registry.twin(task))
+            registry.live.pop(task._seq, None)
 
     def settle(self, run: RunRecord, outcome: Outcome | None) -> None:
         """A run has ended: store how (None: that was done), and re-arm or end its task."""

@@ -132,9 +132,10 @@ class Registry:
         )
 
     def listing(self) -> list[TaskRecord]:
-        """All tasks that are listed, in the order of scheduling."""
+        """All tasks that are listed, in the order of scheduling, each once: one that just ends may be in both."""
         self.trim()
-        return sorted([*self.finished, *self.live.values()], key=lambda task: task._seq)
+        by_number = {task._seq: task for task in [*self.live.values(), *self.finished]}
+        return [by_number[number] for number in sorted(by_number)]
 
 
 def _refuse_duplicate(id: str) -> Never:
