@@ -23,9 +23,10 @@ _BUILTIN = frozenset({BuiltinFunctionType, MethodWrapperType, type})
 _ONE = (str, Task)
 _MAY_HOLD = frozenset({Output, list, tuple, dict})
 """Arguments that may be outputs or hold some."""
-_NOTHING: tuple[Any, ...] = ()
-_ZERO = 0
-_ALL_SUCCEEDED = "all_succeeded"
+NOTHING: tuple[Any, ...] = ()
+ZERO = 0
+ALL_SUCCEEDED = "all_succeeded"
+"""The defaults, to be asked for by identity: `==` is foreign code where a caller gives an object of their own."""
 _RUN_IFS = {str(run_if): run_if for run_if in RunIf}
 
 
@@ -56,6 +57,27 @@ def check_call(item: object) -> Call:
     )
 
 
+def plain(owner: object, now: Instant, work: Callable[..., Any], when: Rule | None) -> Task[Any] | None:
+    """The draft of a function that is to be called now or after a delay, and nothing else is said; else None.
+
+    For `draft` to be asked instead. A million of these are scheduled where one of the others is.
+    """
+    kind = type(work)
+    if kind is FunctionType:
+        if work.__code__.co_flags & _NOT_PLAIN:
+            return None
+    elif kind not in _BUILTIN:
+        return None
+    name = work.__name__
+    if type(name) is not str:
+        return None
+    if when is not None:
+        if type(when) is not After or when.delay_us >= _PLAIN_DELAY_US:
+            return None
+        now += when.delay_us  # type: ignore[assignment]  # Instant() would cost 60 ns
+    return Task(work, NOTHING, None, None, name, 0, None, now, False, None, NOTHING, owner)
+
+
 def draft(
     owner: object,
     clock: Clock,
@@ -78,6 +100,10 @@ def draft(
 
     `owner` is the scheduler whose handles may be parents.
     """
+    bare = args is after_tasks is NOTHING and id is None and name is None and kwargs is None and priority is ZERO
+    free = start is None and until is None and max_runs is None and jitter is None
+    if bare and free and run_if is ALL_SUCCEEDED and (task := plain(owner, now, work, when)) is not None:
+        return task
     kind = type(work)
     if (kind is FunctionType and not work.__code__.co_flags & _NOT_PLAIN) or kind in _BUILTIN:
         label = work.__name__
@@ -85,15 +111,6 @@ def draft(
         label = _name_of(work)
     if type(label) is not str:  # a function can be given a name of any text type
         label = str.__str__(label)
-    plain = args is after_tasks is _NOTHING and id is None and name is None and kwargs is None and priority is _ZERO
-    free = start is None and until is None and max_runs is None and jitter is None
-    if plain and free and run_if is _ALL_SUCCEEDED:
-        # Nothing but the commonest: a million of these are scheduled where one of the others is.
-        if when is None:
-            return Task(work, _NOTHING, None, None, label, 0, None, now, False, None, _NOTHING, owner)
-        if type(when) is After and when.delay_us < _PLAIN_DELAY_US:
-            now += when.delay_us  # type: ignore[assignment]  # Instant() would cost 60 ns
-            return Task(work, _NOTHING, None, None, label, 0, None, now, False, None, _NOTHING, owner)
     if name is not None:
         label = _text("name", name)
     if type(args) is not tuple:
@@ -106,8 +123,8 @@ def draft(
             raise ScheduleError(f"id {shown(id)}: ids that begin with # are given by the scheduler; choose another")
     if type(priority) is not int:
         raise ScheduleError(f"priority={shown(priority)}: needs a whole number; higher runs first, 0 is the default")
-    parents, more = _NOTHING, None
-    if after_tasks is not _NOTHING or args or kwargs or run_if != "all_succeeded":
+    parents, more = NOTHING, None
+    if after_tasks is not NOTHING or args or kwargs or run_if != "all_succeeded":
         parents, more = _links(owner, args, kwargs, after_tasks, run_if)
     if not free:
         when, more = limited(when, start, until, max_runs, jitter, more or More())
@@ -159,7 +176,7 @@ def _links(
     run_if: str,
 ) -> tuple[tuple[TaskRecord | str, ...], More | None]:
     """Parents, in order and each once: those named, and those whose outputs are among the arguments."""
-    rule = RunIf.ALL_SUCCEEDED if run_if is _ALL_SUCCEEDED else _run_if(run_if)
+    rule = RunIf.ALL_SUCCEEDED if run_if is ALL_SUCCEEDED else _run_if(run_if)
     if type(after_tasks) is not list and isinstance(after_tasks, _ONE):
         one = shown(after_tasks)
         raise DependencyError(f"after_tasks={one}: needs several, so put it in a list: [{one}]")
@@ -187,7 +204,7 @@ def _links(
             raise DependencyError(
                 f"run_if={shown(run_if)}: there are no parents that it could be about; give after_tasks"
             )
-        return _NOTHING, None
+        return NOTHING, None
     more = None
     if outputs or rule is not RunIf.ALL_SUCCEEDED:
         more = More()

@@ -15,7 +15,7 @@ from tickless.bell import Bell
 from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
 from tickless.dispatcher import Dispatcher
-from tickless.drafts import Call, check_call, draft
+from tickless.drafts import ALL_SUCCEEDED, NOTHING, ZERO, Call, check_call, draft, plain
 from tickless.errors import ForkedScheduler, NotStarted, ScheduleError, SchedulerClosed, UnknownTask, shown
 from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
 from tickless.lifetime import remember, stop_signals
@@ -79,6 +79,7 @@ class Scheduler:
         self._stop_bell: Bell | None = None
         self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs)
         self._signs = store.signs
+        self._add = store.add
         self._dispatcher = Dispatcher(store, self._clock)
         self._look = self._dispatcher.look
         stay_runs = getattr(self._pool.executor, "tickless_stay_runs", STAY_RUNS)
@@ -150,12 +151,18 @@ class Scheduler:
         Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and then nothing has changed.
         """
         now = self._now()
-        task = draft(
-            self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority,
-            start, until, max_runs, jitter,
-        )  # fmt: skip
+        task: Task[T] | None = None
+        bare = args is after_tasks is NOTHING and id is None and name is None and kwargs is None and priority is ZERO
+        free = start is None and until is None and max_runs is None and jitter is None
+        if bare and free and run_if is ALL_SUCCEEDED:
+            task = plain(self, now, work, when)
+        if task is None:
+            task = draft(
+                self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority,
+                start, until, max_runs, jitter,
+            )  # fmt: skip
         if exists == "error":
-            self._store.add(task, now)
+            self._add(task, now)
         else:
             there = self._store.add_or(_exists(exists, id), task, now)
             assert isinstance(there, Task)  # all that the store has came through here

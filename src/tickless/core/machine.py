@@ -14,7 +14,7 @@ from typing import Any
 
 from tickless import policies
 from tickless.core import graph, history, update
-from tickless.core.questions import Asked, Question, Questions, Then
+from tickless.core.questions import Questions, consult
 from tickless.core.ready import ReadyQueue
 from tickless.core.record import (
     NOT_SET,
@@ -32,11 +32,10 @@ from tickless.core.record import (
 )
 from tickless.core.registry import Registry
 from tickless.core.timeline import Timeline
-from tickless.errors import RuleError
 from tickless.instants import Instant
 from tickless.policies import Plan, Verdict
 from tickless.records import EventKind, Outcome
-from tickless.rules import Rule, is_ours
+from tickless.rules import Rule
 from tickless.states import TERMINAL, Reason, State
 
 FOREVER = Instant(1 << 100)
@@ -233,7 +232,7 @@ class Machine:
             self._make_ready(task, due, now)
         else:
             task._due = due  # it has no entry now, and a rule that raises ends this very fire
-            self.consult(task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
+            consult(self, task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
 
     def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         if plan.skipped is not None:
@@ -327,7 +326,7 @@ class Machine:
         def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
             self.on_planned(task, plan, now, value)
 
-        self.consult(task, rule, lambda: policies.after_run(rule, due, finished), planned, now)
+        consult(self, task, rule, lambda: policies.after_run(rule, due, finished), planned, now)
 
     def on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
         """A recurring task knows its next fire: place it; without one it has ended as its last run did."""
@@ -345,35 +344,6 @@ class Machine:
         more_of(task).end = (task._run.state, Reason.NO_NEXT_FIRE)
         task._value = value
         self.end(task, now)
-
-    def consult(self, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
-        """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign."""
-        if not is_ours(rule):
-            self.questions.put(task, question, then, now)
-            return
-        try:
-            plan = question()
-        except RuleError as error:
-            self.broken_rule(task, error, now)
-        else:
-            then(task, plan, now)
-
-    def answered(self, asked: Asked, plan: Plan | BaseException) -> None:
-        """A custom rule has answered, or raised. Too late if the task was cancelled, or has another question now."""
-        task = asked.task
-        if not self.questions.settle(asked):
-            return
-        self.discard(task)  # should this answer end it
-        if isinstance(plan, BaseException):
-            self.broken_rule(task, plan, asked.at)
-        else:
-            asked.then(task, plan, asked.at)
-
-    def broken_rule(self, task: TaskRecord, error: BaseException, now: Instant) -> None:
-        """The rule raised or lied. Its own task ends, visibly; the others go on."""
-        self.discard(task)
-        failure = RuleError(f"task {task.id}: its rule could not tell the next fire: {error}")
-        self.end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)
 
     def end(self, task: TaskRecord, now: Instant) -> None:
         """The task is terminal: its children are released or doomed, theirs too, by work list, never by recursion.
@@ -438,7 +408,7 @@ class Machine:
     def _bind(self, child: TaskRecord, rule: Rule, now: Instant) -> None:
         """A child's parents have let go: its rule counts from here, on the wall as it was when last looked at."""
         reading = Instant(now + self.offset) if child._wall else now
-        self.consult(child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
+        consult(self, child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
 
     def _on_bound(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         """A child's rule was bound, its parents having let go."""

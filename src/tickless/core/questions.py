@@ -1,14 +1,20 @@
-"""Questions to users' own rules. Their code is foreign, so they are asked outside the lock, between two holds."""
+"""Asking rules. A user's own is foreign code, so it is asked outside the lock, between two holds."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tickless.core.record import TaskRecord
+from tickless.errors import RuleError
 from tickless.instants import Instant
 from tickless.policies import Plan
+from tickless.rules import Rule, is_ours
+from tickless.states import Reason, State
+
+if TYPE_CHECKING:
+    from tickless.core.machine import Machine
 
 Question = Callable[[], Plan]
 Then = Callable[[TaskRecord, Plan, Instant], None]
@@ -57,3 +63,35 @@ class Questions:
             return False
         del self._current[asked.task]
         return True
+
+
+def consult(machine: Machine, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
+    """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign."""
+    if not is_ours(rule):
+        machine.questions.put(task, question, then, now)
+        return
+    try:
+        plan = question()
+    except RuleError as error:
+        _broken(machine, task, error, now)
+    else:
+        then(task, plan, now)
+
+
+def answered(machine: Machine, asked: Asked, plan: Plan | BaseException) -> None:
+    """A custom rule has answered, or raised. Too late if the task was cancelled, or has another question now."""
+    task = asked.task
+    if not machine.questions.settle(asked):
+        return
+    machine.discard(task)  # should this answer end it
+    if isinstance(plan, BaseException):
+        _broken(machine, task, plan, asked.at)
+    else:
+        asked.then(task, plan, asked.at)
+
+
+def _broken(machine: Machine, task: TaskRecord, error: BaseException, now: Instant) -> None:
+    """The rule raised or lied. Its own task ends, visibly; the others go on."""
+    machine.discard(task)
+    failure = RuleError(f"task {task.id}: its rule could not tell the next fire: {error}")
+    machine.end_unrun(task, State.FAILED, Reason.RULE, now, str(failure), failure)

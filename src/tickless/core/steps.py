@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tickless.core.questions import consult
 from tickless.core.record import TaskRecord
 from tickless.instants import Instant
 from tickless.policies import REPEAT_US, Plan
@@ -31,4 +32,4 @@ def on_step(machine: Machine, offset: int, wall: Instant) -> None:
 
 
 def _plan_from(machine: Machine, task: TaskRecord, rule: Rule, wall: Instant, now: Instant) -> None:
-    machine.consult(task, rule, lambda: Plan(checked_next(rule, wall)), machine.on_planned, now)
+    consult(machine, task, rule, lambda: Plan(checked_next(rule, wall)), machine.on_planned, now)
