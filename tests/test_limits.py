@@ -37,7 +37,7 @@ class Fires:
         self.scheduler.start()
 
     def note(self) -> None:
-        fired = NOON + timedelta(microseconds=self.clock.wall() - _us(NOON))
+        fired = NOON + timedelta(microseconds=self.clock.wall() - us_of(NOON))
         self.at.append(f"{fired:%d %H:%M:%S}".removeprefix("02 "))
 
     def after(self, **span: float) -> list[str]:
@@ -46,7 +46,7 @@ class Fires:
         return self.at
 
 
-def _us(when: datetime) -> int:
+def us_of(when: datetime) -> int:
     return int(when.timestamp()) * SECOND_US
 
 

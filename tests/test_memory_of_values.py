@@ -16,7 +16,8 @@ import pytest
 
 from tests.faults.world import PATIENCE_S, World
 from tests.pools.executors import Eager, Threads
-from tickless import Call, OutputGone, Pool, Scheduler, State, Task, TicklessError, after, every
+from tests.rules.custom import Squares
+from tickless import Call, OutputGone, Pool, Scheduler, State, Task, TicklessError, after, current_run, every
 from tickless.core.invariants import check
 from tickless.core.record import TaskRecord
 
@@ -48,6 +49,10 @@ def alive(refs: Refs) -> list[bool]:
 
 
 def nothing(*args: object) -> None: ...
+
+
+def fails() -> None:
+    raise ValueError
 
 
 # Values
@@ -314,3 +319,64 @@ def test_a_cancelled_child_is_let_go_by_each_parent_in_its_own_time() -> None:
     world.clock.advance(10)
     assert world.story == ["both"]
     assert both.state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("run_if", ["any_succeeded", "any_failed"])
+def test_a_parent_that_lives_on_does_not_keep_the_value_of_a_child_that_has_run(run_if: str) -> None:
+    """The child did not wait for it."""
+    world, refs = World(), Refs()
+    work = nothing if run_if == "any_succeeded" else fails
+    early, late = world.scheduler.schedule(work), world.scheduler.schedule(nothing, after(3600))
+    child = world.scheduler.schedule(watched, args=(refs,), after_tasks=[early, late], run_if=run_if)
+    assert child.state is State.SUCCEEDED
+    assert late.children == (child.id,)
+    del child
+    assert alive(refs) == [False]
+    check(world.scheduler._store)
+    world.clock.advance(3600)
+    check(world.scheduler._store)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_parent_whose_last_handle_is_the_argument_goes_when_the_lock_is_free(many: bool) -> None:
+    """`after_tasks` is a generator that gives up what it gives."""
+    world, locked = World(), list[bool]()
+
+    class Watched:
+        def __del__(self) -> None:
+            locked.append(world.scheduler._store.lock.locked())
+
+    handles = [world.scheduler.schedule(Watched)]
+    parents = (handles.pop() for _ in range(1))
+    if many:
+        world.scheduler.schedule_many([Call(nothing, after_tasks=parents)])
+    else:
+        world.scheduler.schedule(nothing, after_tasks=parents)
+    assert locked == [False]
+
+
+def test_what_is_no_handle_keeps_no_value() -> None:
+    """A run that was kept, and the scheduler that a task closed from inside."""
+    world, refs, kept = World(), Refs(), list[object]()
+
+    def closes() -> Big:
+        kept.append(current_run())
+        world.scheduler.close()
+        return watched(refs)
+
+    world.scheduler.schedule(closes)
+    assert alive(refs) == [False]
+
+
+def test_a_rule_that_was_waiting_for_parents_goes_with_its_task_and_when_the_lock_is_free() -> None:
+    """A user's own, whose finalizer is foreign code."""
+    world, locked = World(), list[bool]()
+
+    class Own(Squares):
+        def __del__(self) -> None:
+            locked.append(world.scheduler._store.lock.locked())
+
+    parent = world.scheduler.schedule(nothing, after(10))
+    world.scheduler.schedule(nothing, Own(), after_tasks=[parent])
+    parent.cancel()
+    assert locked == [False]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from collections.abc import Callable
 from concurrent import futures
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,16 +21,19 @@ from tickless import (
     EventKind,
     OutputGone,
     Reason,
+    RuleError,
     Scheduler,
     State,
     Stopped,
     Task,
     TaskSkipped,
     after,
+    at,
     current_run,
     every,
 )
-from tickless.testing import ManualPool
+from tickless.instants import datetime_of
+from tickless.testing import FakeClock, InlinePool, ManualPool
 
 
 def nothing() -> None: ...
@@ -399,3 +405,43 @@ def test_the_stop_flag_wakes_a_body_that_waits_on_it() -> None:
         assert entered.wait(PATIENCE_S)
         assert task.cancel() is Cancelled.ASKED
         assert task.result(PATIENCE_S) is True
+
+
+def test_a_copy_of_a_task_is_the_task() -> None:
+    """In life: a dataclass with a handle in it is copied, and cancelling the copy must cancel the task."""
+    scheduler = Scheduler(InlinePool(), clock=FakeClock(), observers=[])
+    task = scheduler.schedule(int, after(10))
+    assert copy.copy(task) is task
+    assert copy.deepcopy([task])[0] is task
+    with pytest.raises(TypeError, match=r"belongs to this process and cannot be pickled; pass its id"):
+        pickle.dumps(task)
+
+
+def test_a_parent_that_is_named_as_itself_and_by_its_id_is_one() -> None:
+    """Also when it has ended: then the id leads to what is listed of it."""
+    scheduler = Scheduler(InlinePool(), clock=FakeClock(), observers=[])
+    scheduler.start()
+    parent = scheduler.schedule(lambda: 1, id="a")
+    assert scheduler.schedule(int, after_tasks=[parent, "a"]).parents == ("a",)
+
+
+@pytest.mark.parametrize("step", [3600, -3600])
+def test_a_step_of_the_clock_while_a_run_waits_for_room_is_no_lateness(step: int) -> None:
+    """It was due at ten past, and started two seconds later."""
+    clock, pool = FakeClock(), ManualPool()
+    scheduler = Scheduler(pool, clock=clock, observers=[])
+    scheduler.start()
+    task = scheduler.schedule(int, at(datetime_of(clock.wall()) + timedelta(seconds=10)))
+    clock.advance(10)
+    clock.advance(2)
+    clock.step_wall(step)
+    pool.run_all()
+    assert task.last_run is not None
+    assert task.last_run.lateness == timedelta(seconds=2)
+
+
+def test_a_delay_that_leads_out_of_the_calendar_is_refused_at_the_door() -> None:
+    """However late it is already."""
+    scheduler = Scheduler(InlinePool(), clock=FakeClock(start=datetime(9990, 1, 1, tzinfo=UTC)), observers=[])
+    with pytest.raises(RuleError, match="past the year 9999"):
+        scheduler.schedule(int, after(timedelta(days=20 * 365)))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tickless.core.record import More, TaskRecord
 from tickless.errors import DependencyError, RuleError, ScheduleError, shown
-from tickless.instants import Clock, Instant, datetime_of
+from tickless.instants import MAX_INSTANT, Clock, Instant, datetime_of
 from tickless.limits import limited
 from tickless.output import Output, outputs_in
 from tickless.rules import After, Rule, first_fire
@@ -72,9 +72,11 @@ def plain(owner: object, now: Instant, work: Callable[..., Any], when: Rule | No
     if type(name) is not str:
         return None
     if when is not None:
-        if type(when) is not After or when.delay_us >= _PLAIN_DELAY_US:
+        if type(when) is not After:
             return None
         now += when.delay_us  # type: ignore[assignment]  # Instant() would cost 60 ns
+        if now > MAX_INSTANT:
+            return None
     return Task(work, NOTHING, None, None, name, 0, None, now, False, None, NOTHING, owner)
 
 
@@ -142,10 +144,6 @@ def draft(
         more = More()
     more.when, more.recurring = when, recurring
     return Task(work, args, kwargs, id, label, priority, None, None, wall, more, parents, owner)
-
-
-_PLAIN_DELAY_US = 10**15
-"""Thirty years: a delay below it cannot lead out of the calendar, so the quick way needs no check."""
 
 
 def _bound(when: Rule, clock: Clock, now: Instant) -> tuple[Rule, Instant, bool, bool]:

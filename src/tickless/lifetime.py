@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures.thread  # imported first, so that our exit hook runs before the one that closes its pools
 import os
 import signal
+import socket
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -54,12 +55,44 @@ else:
     atexit.register(_tell_exit)
 
 
+class SignalBell:
+    """What the main thread waits on while signals may come: a pair of sockets, of which the interpreter writes to one.
+
+    A thread that waits for a lock can miss a signal that comes just before it sleeps: Python notes it, and calls the
+    handler when that thread wakes, which may be never. A byte in a socket is still there when the wait begins.
+    """
+
+    def __init__(self) -> None:
+        self._here, self._there = socket.socketpair()
+        self._there.setblocking(False)
+
+    def fileno(self) -> int:
+        """What `signal.set_wakeup_fd` writes to."""
+        return self._there.fileno()
+
+    def ring(self) -> None:
+        """End the wait that goes on, or else the next one. Never blocks."""
+        try:
+            self._there.send(b"\0")
+        except OSError:  # so many rings are there that no more fit; or it is closed
+            pass
+
+    def wait(self) -> None:
+        """Sleep until a ring or a signal. One that came before counts."""
+        self._here.recv(4096)
+
+    def close(self) -> None:
+        self._here.close()
+        self._there.close()
+
+
 @contextmanager
-def stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
+def stop_signals(stop: Callable[[], None], bell: SignalBell) -> Iterator[list[int]]:
     """While inside, the first SIGINT or SIGTERM calls `stop`, and a second one of either ends the process at once.
 
-    Gives the list of the signals that came. In a thread other than the main one, where Python takes no handlers, and
-    for a signal that the program ignores, nothing changes.
+    Any signal rings the bell, unless the program has a wake-up descriptor of its own. Gives the list of the signals
+    that came. In a thread other than the main one, where Python takes no handlers, and for a signal that the program
+    ignores, nothing changes.
     """
     came: list[int] = []
 
@@ -74,11 +107,16 @@ def stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
         yield came
         return
     before = {}
+    wakes = signal.set_wakeup_fd(bell.fileno(), warn_on_full_buffer=False)
+    if wakes != -1:
+        signal.set_wakeup_fd(wakes)
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, handle)
     try:
         yield came
     finally:
+        if wakes == -1:
+            signal.set_wakeup_fd(-1)
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -50,14 +50,14 @@ def runs_now(rule: Rule, due: Instant, now: Instant) -> bool:
     return type(rule) is Every and due + rule.interval_us > now
 
 
-def next_on_grid(rule: Rule, due: Instant, finished: Instant) -> Instant | None:
+def next_on_grid(rule: Rule, due: Instant, finished: Instant, jitter_us: int = 0) -> Instant | None:
     """The commonest answer of `after_run`, by one addition: the next point of a grid that no run has reached.
 
     None: ask the whole question.
     """
     if type(rule) is Every and not rule.sliding and due - finished < REPEAT_US:
         following = due + rule.interval_us
-        if finished <= following <= MAX_INSTANT:
+        if finished - jitter_us <= following <= MAX_INSTANT:
             return following  # type: ignore[return-value]  # Instant() would cost 60 ns
     return None
 
@@ -75,10 +75,11 @@ def on_due(rule: Rule, due: Instant, now: Instant) -> Plan:
     return Plan(latest, Skipped(Reason.COALESCED, fires, due, before[2] if before else due))
 
 
-def after_run(rule: Rule, due: Instant, finished: Instant) -> Plan:
+def after_run(rule: Rule, due: Instant, finished: Instant, jitter_us: int = 0) -> Plan:
     """The next fire once the run of `due` has finished: skip by absence.
 
     A fire at the very instant of the finish is no overlap. A sliding rule is bound anew, and so misses nothing.
+    One that was planned less than the jitter before the finish is to come yet, since jitter may have put it off.
     A fire that lies hours ahead of its own finish: the wall clock was set back under the run, so it plans from there.
     """
     if due - finished >= REPEAT_US:
@@ -86,7 +87,7 @@ def after_run(rule: Rule, due: Instant, finished: Instant) -> Plan:
     bound = rule.bound(finished)
     if bound is not rule and bound != rule:
         return Plan(checked_next(bound, finished), rule=bound)
-    last_busy = Instant(max(due, finished - 1))
+    last_busy = Instant(max(due, finished - jitter_us - 1))
     following = checked_next(rule, due)
     if following is None or following > last_busy:
         return Plan(following)
@@ -107,17 +108,31 @@ def jitter_of(key: str, due: Instant, jitter_us: int) -> int:
 def same_rule(old: Rule, new: Rule) -> bool:
     """Whether an update leaves the schedule as it is. Both are bound; an unanchored grid may start anywhere.
 
+    The end of a window (`until`) belongs to the schedule, and does not count.
     Rules of the wall clock are the same when they are written the same. Rules of another make, or with a set of days
     of another make, count as the same only when they are the same object: their `==` is foreign code.
     """
     if isinstance(old, Every) and isinstance(new, Every):
         alike = (old.interval_us, old.sliding, old.wall) == (new.interval_us, new.sliding, new.wall)
         return alike and (not old.wall or old.first == new.first)
-    if isinstance(old, Window) and isinstance(new, Window):
-        return (old.first, old.last) == (new.first, new.last) and same_rule(old.rule, new.rule)
-    if old is new or not (old.wall and new.wall and is_ours(old) and is_ours(new)):
+    if isinstance(old, Window) or isinstance(new, Window):
+        (old, old_first), (new, new_first) = _unlimited(old), _unlimited(new)
+        return old_first == new_first and same_rule(old, new)
+    if old is new or not (is_ours(old) and is_ours(new) and old.wall and new.wall):
         return old is new
     return as_written(old) == as_written(new)
+
+
+def _unlimited(rule: Rule) -> tuple[Rule, Instant | None]:
+    return (rule.rule, rule.first) if isinstance(rule, Window) else (rule, None)
+
+
+def ending_as(old: Rule, new: Rule) -> Rule:
+    """The old rule, bound as it is, with the end (`until`) of a new one that counts as the same."""
+    if not isinstance(old, Window) and not isinstance(new, Window):
+        return old
+    (rule, first), last = _unlimited(old), new.last if isinstance(new, Window) else None
+    return rule if first is None and last is None else Window(rule, first, last)
 
 
 def kind_of_end(state: State, reason: Reason | None) -> int:

@@ -18,7 +18,7 @@ from tickless.dispatcher import Dispatcher
 from tickless.drafts import ALL_SUCCEEDED, NOTHING, ZERO, Call, check_call, draft, plain
 from tickless.errors import ForkedScheduler, NotStarted, ScheduleError, SchedulerClosed, UnknownTask, shown
 from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
-from tickless.lifetime import remember, stop_signals
+from tickless.lifetime import SignalBell, remember, stop_signals
 from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
@@ -74,9 +74,10 @@ class Scheduler:
         self._forked = False
         self._lifetime = threading.Lock()
         """Guards the phase. Never held while anything is waited for."""
-        self._closers: set[TaskRecord] = set()
+        self._closers: set[int] = set()
+        """Numbers of tasks that close the scheduler from inside."""
         self._stop_asked = False
-        self._stop_bell: Bell | None = None
+        self._stop_bell: SignalBell | None = None
         self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs)
         self._signs = store.signs
         self._add = store.add
@@ -270,14 +271,19 @@ class Scheduler:
         In the main thread SIGINT and SIGTERM end the wait: what runs may finish, then False is returned, or for SIGINT
         KeyboardInterrupt raised. A second signal ends the process at once.
         """
-        bell = self._stop_bell = Bell()
-        with stop_signals(self.request_stop) as came:
-            self.start()
-            if not self._stop_asked and self._store.await_idle(bell):
-                self._look()
-                bell.wait(None)
-            done = not self._stop_asked and not came
-            self.close()
+        bell = self._stop_bell = SignalBell()
+        try:
+            with stop_signals(self.request_stop, bell) as came:
+                self.start()
+                while not self._stop_asked and self._store.await_idle(bell):
+                    self._look()
+                    bell.wait()
+                    self._store.forget_waiter(bell, None)  # a signal that says nothing rings too
+                done = not self._stop_asked and not came
+                self.close()
+        finally:
+            self._stop_bell = None
+            bell.close()
         if came and came[0] == signal.SIGINT:
             raise KeyboardInterrupt
         return done
@@ -315,10 +321,10 @@ class Scheduler:
         own = run_going_on(store)
         inside = None if own is None else own.task
         if inside is not None:
-            self._closers.add(inside)
+            self._closers.add(inside._seq)
         for record in store.live():
             # Two tasks that close do not wait for each other; who calls from outside waits for both.
-            if inside is None or record not in self._closers:
+            if inside is None or record._seq not in self._closers:
                 self._await(record, deadline)
         running = [run for run in store.running() if inside is None or run.task_id != inside.id]
         if self._own_pool is not None:

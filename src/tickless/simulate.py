@@ -26,7 +26,11 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class Trace:
-    """What happened: every event, in order, and the tasks as they were at the end. Equal where that is equal."""
+    """What happened: every event, in order, and the tasks. Equal where that is equal.
+
+    Both are built at the first look, so that nobody who wants one of them pays for the other: look before the program's
+    own handles are used any further.
+    """
 
     def __init__(self, facts: list[Any], scheduler: Scheduler, ended_us: Instant) -> None:
         self._facts = facts
@@ -42,7 +46,7 @@ class Trace:
 
     @cached_property
     def tasks(self) -> tuple[TaskInfo, ...]:
-        """Every task, in the order of scheduling."""
+        """Every task, in the order of scheduling, as it was at the first look at this."""
         return tuple(self._scheduler.tasks())
 
     def of(self, kind: EventKind) -> list[Event]:

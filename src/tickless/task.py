@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, Never, TypeVar, final
 
 from tickless.core.record import NOT_SET, TaskRecord
 from tickless.errors import CancelledError, OutputGone, TaskSkipped
@@ -26,6 +26,16 @@ class Task(TaskRecord, Generic[T]):
     """
 
     __slots__ = ()
+
+    def __copy__(self) -> Task[T]:
+        """Itself: it is the task, and not a description of it."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Task[T]:
+        return self
+
+    def __reduce__(self) -> Never:
+        raise TypeError(f"{self!r} belongs to this process and cannot be pickled; pass its id, or its info")
 
     if TYPE_CHECKING:
         _owner: Scheduler

@@ -31,17 +31,13 @@ _NEVER_RAN = frozenset({CoroutineType, GeneratorType, AsyncGeneratorType})
 class CurrentRun:
     """The run that the calling code belongs to."""
 
-    __slots__ = ("_run", "_store", "_task")
+    __slots__ = ("_run", "_store", "task_id")
 
     def __init__(self, store: Store, run: RunRecord) -> None:
         self._store = store
         self._run = run
-        self._task = run.task
-
-    @property
-    def task_id(self) -> str:
+        self.task_id: str = run.task.id
         """The id of its task."""
-        return self._task.id
 
     @property
     def due(self) -> datetime | None:

@@ -39,7 +39,7 @@ def any_verbs() -> None:
 
 LOCKED = "{0}.lock.acquire(); {1}; {0}.lock.release()"
 PLANTED: list[tuple[Mutant, Property]] = [
-    (Mutant("off by one: a fire at the very finish is missed", policies, "finished - 1", "finished"), all_small_worlds),
+    (Mutant("off by one: a fire at the very finish is missed", policies, "_us - 1", "_us"), all_small_worlds),
     (Mutant("off by one: the fire after the next", policies, "= due + rule.", "= due + 2 * rule."), any_verbs),
     (Mutant("no lost-wakeup guard", machine, "self.signs.earlier = self", "self"), any_verbs),
     (Mutant("nobody is told of a ready run", machine, "self.signs.stirred = True", "_ = True"), any_verbs),

@@ -230,10 +230,7 @@ class Oracle:
             self.put(shadow, shadow.due)
             return
         position = (shadow.at, shadow.number)
-        if shadow.recurring:
-            if shadow.when.box.breaks:
-                self.end(shadow, State.FAILED, Reason.RULE, now)
-                return
+        if shadow.recurring and not shadow.when.box.breaks:  # else no later fire can be told, and the planned one runs
             assert shadow.fires is not None
             missed = shadow.fires.between(shadow.due, reading)
             if missed is not None:

@@ -40,7 +40,7 @@ PLANTS = (
     Plant(
         "no look for children after a plain end",
         "stores.memory:MemoryStore._finish_plain",
-        (("if task._more is not None or task._children is not None or named:", "if False:"),),
+        (("if task._more is not None or task._children is not None or shared:", "if False:"),),
         programs.linking,
     ),
     Plant(
@@ -75,6 +75,31 @@ PLANTS = (
         (("if task._seq in registry.live:", "if registry.live.pop(task._seq, None) is not None:"),),
         programs.finding,
         slots=2,
+    ),
+    Plant(
+        "an update looks for the end before it looks for the run",
+        "core.update:_stays",
+        (
+            (
+                "    if _busy(there):\n        return there._rule is not None and new._rule is not None\n"
+                "    return not ended(there)\n",
+                "    if ended(there):\n        return False\n"
+                "    return not _busy(there) or (there._rule is not None and new._rule is not None)\n",
+            ),
+        ),
+        programs.updating,
+    ),
+    Plant(
+        "close asks only runs that are there to stop",
+        "stores.memory:MemoryStore.stop_running",
+        (("self._is_taken(task)", "task._run is not None and task._run.state is State.RUNNING"),),
+        programs.stopping,
+    ),
+    Plant(
+        "a run is shown with facts of its end before it has ended",
+        "stores.snapshots:run_of",
+        (("finished_us=run.finished if over else None", "finished_us=run.finished"),),
+        programs.showing,
     ),
     Plant(
         "a ring that nobody waits for is forgotten",
@@ -115,7 +140,7 @@ PLANTS = (
     Plant(
         "a task may be forgotten before the look for its children",
         "stores.memory:MemoryStore._finish_plain",
-        (("named = ", "machine.retire(task)\n    named = "),),
+        (("shared = ", "machine.retire(task)\n    shared = "),),
         programs.forgetting,
     ),
     Plant(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.races.world import World
-from tickless import Task, after, every
+from tickless import Task, after, current_run, every
 
 Program = Callable[[World], None]
 
@@ -65,6 +65,50 @@ def finding(world: World) -> None:
         world.thread(lambda number=number: world.scheduler.get(number) and None)  # type: ignore[misc]
     ids = [task.id for task in world.scheduler.tasks()]
     assert len(set(ids)) == len(ids) == 3, f"3 tasks, shown as {ids}"
+    world.finish()
+
+
+def updating(world: World) -> None:
+    """A one-shot ends while an update takes its id: the new one gets a life of its own, and runs."""
+    world.scheduler.start()
+    old = world.task(id="x")
+    value = world.scheduler.schedule(object, id="y")
+    new, other = (world.task(id=id, exists="update") for id in "xy")
+    for task in (old, value, new, other):
+        assert task.wait()
+        assert task.state.terminal, f"{task!r} is {task.state}"
+    assert new is old or old.state.terminal
+    world.finish()
+
+
+def stopping(world: World) -> None:
+    """The scheduler is closed with `cancel=True` while a worker takes a task: its body is asked to stop."""
+    world.scheduler.start()
+    missed: list[str] = []
+
+    def body() -> None:
+        if not current_run().stop_requested.wait(3_000):
+            missed.append("never asked to stop")
+
+    world.scheduler.schedule(body)
+    world.scheduler.close(cancel=True)
+    assert not missed, missed
+    world.finish()
+
+
+def showing(world: World) -> None:
+    """A task is shown while it is taken and ends: what is shown of it and of its run is of one moment."""
+    registry = world.scheduler._store.machine.registry
+    registry.keep = registry.trim_above = 10
+    world.scheduler.start()
+    task = world.task()
+    for _ in range(3):
+        info = task.info
+        run = info.last_run
+        if run is not None:
+            assert info.state is run.state, f"{info.state}, and its run {run.state}"
+            assert run.state.terminal == (run.finished_us is not None), f"{run.state}, finished {run.finished_us}"
+            assert (run.state == "ready") == (run.started_us is None), f"{run.state}, started {run.started_us}"
     world.finish()
 
 
@@ -192,6 +236,9 @@ PROGRAMS: tuple[Program, ...] = (
     waiting,
     forgetting,
     finding,
+    updating,
+    stopping,
+    showing,
     idling,
     settling,
     claiming,

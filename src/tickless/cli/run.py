@@ -7,11 +7,10 @@ import signal
 import sys
 import threading
 
-from tickless.bell import Bell
 from tickless.cli.live import LiveLog
 from tickless.cli.load import NotFound, load
 from tickless.clocks import SystemClock
-from tickless.lifetime import stop_signals
+from tickless.lifetime import SignalBell, stop_signals
 from tickless.observe.text import printable, span_text
 from tickless.records import EventKind, Run
 from tickless.scheduler import Scheduler
@@ -66,20 +65,24 @@ def run_until_signal(scheduler: Scheduler) -> int | None:
 
     Unlike with `Scheduler.run`, a signal sets the stop flags of what runs: a task that looks at its flag ends early.
     """
-    bell = Bell()
+    bell, ended = SignalBell(), threading.Event()
 
     def wait_for_all() -> None:
         scheduler.wait()
+        ended.set()
         bell.ring()
 
-    with stop_signals(bell.ring) as came:
+    with stop_signals(bell.ring, bell) as came:
         scheduler.start()
         threading.Thread(target=wait_for_all, name="tickless-wait", daemon=True).start()
-        bell.wait(None)
+        while not came and not ended.is_set():
+            bell.wait()
         if came:
             # Closed first, told then: who reads the line may rely on it that nothing new starts.
             _say(f"{signal.Signals(came[0]).name}: stopping{_waits_for(scheduler.close(timeout=0, cancel=True))}")
         scheduler.close()
+    if ended.is_set():  # else that thread may ring yet
+        bell.close()
     return came[0] if came else None
 
 

@@ -50,7 +50,7 @@ def _cancel_plain(machine: Machine, task: TaskRecord, entry: int, now: Instant) 
     """What `end_unrun` does, for a one-shot in the timeline that nobody waits for: this is the path of timeouts."""
     if not task._wall:
         task._due = Instant(entry >> SEQ_BITS)
-    task._finished = now
+    task._at = now
     task._run = CANCELLED_RUN
     machine.unplace(task)
     machine.retire(task)

@@ -179,7 +179,7 @@ def _check_links(machine: Machine) -> None:
 def _check_timeline(machine: Machine) -> None:
     timeline = machine.timeline
     entries = [task._entry for task in machine.registry.live.values() if task._entry is not None]
-    held = set(timeline.heap)
+    held = {*timeline.heap, *timeline.flood}
     for task in machine.registry.live.values():
         _require(task._entry is None or task._entry in held, "P1: its entry is not in the timeline", task)
         own = task._entry is None or task._entry & SEQ_MASK == task._seq
@@ -187,6 +187,7 @@ def _check_timeline(machine: Machine) -> None:
     heap = timeline.heap
     ordered = all(heap[(i - 1) // 2] <= heap[i] for i in range(1, len(heap)))
     _require(ordered, "the timeline is not a heap, so something fires late")
+    _require(timeline.flood == sorted(timeline.flood, reverse=True), "what is due comes in the wrong order")
     _require(timeline.live == len(entries), f"the timeline counts {timeline.live} of {len(entries)} living entries")
     bound = 2 * timeline.live + SLACK
     _require(len(timeline) <= bound, f"the timeline holds {len(timeline)} entries for {timeline.live} that live")

@@ -101,7 +101,6 @@ class Machine:
             task._entry = entry = due << SEQ_BITS | seq
             heappush(timeline.heap, entry)
             timeline.live += 1
-            timeline.is_sorted = False
             if due < self.wake_at:
                 self._wake_for(due)
         else:
@@ -161,11 +160,9 @@ class Machine:
         else:
             task._due = None
             at = due
-            if at <= now and self.is_open:
-                heap = self.timeline.heap
-                if not heap or at << SEQ_BITS | task._seq < heap[0]:
-                    self._make_ready(task, due, now)
-                    return
+            if at <= now and self.is_open and self.timeline.would_be_first(at, task._seq):
+                self._make_ready(task, due, now)
+                return
         task._entry = self.timeline.push(at, task._seq)
         if at < self.wake_at:
             self._wake_for(at)
@@ -182,6 +179,8 @@ class Machine:
 
     def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         task._due = due
+        if task._wall or (task._more is not None and task._more.jitter_us):
+            task._at = self.instant_of(task, due)
         self.ready.push(task)
         self.signs.stirred = True
         if now > self.seen:
@@ -231,14 +230,19 @@ class Machine:
         if rule is None:
             self._make_ready(task, due, now)
         else:
-            task._due = due  # it has no entry now, and a rule that raises ends this very fire
-            consult(self, task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now)
+            task._due = due  # it has no entry now
+            # A rule that raises cannot tell a later fire. This one was planned, and runs; the error comes with the next
+            planned = Plan(due)
+            consult(self, task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now, planned)
 
     def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
         if plan.skipped is not None:
             history.note_skipped(self, task, plan.skipped, now)
         assert plan.due is not None
-        self._make_ready(task, plan.due, now)
+        if plan.due != task._due and self.instant_of(task, plan.due) > now:
+            self.place(task, plan.due, now)  # it has come by the plan, and its own jitter puts it off
+        else:
+            self._make_ready(task, plan.due, now)
 
     def conclude(self, run: RunRecord, task: TaskRecord, outcome: Outcome) -> None:
         """Store how a run ended: the value first, since the state tells readers that it is there."""
@@ -257,7 +261,8 @@ class Machine:
 
     def discard(self, task: TaskRecord) -> None:
         """Keep all that the task holds until the lock is free, should it let go of it before."""
-        self.trash.append((task._work, task._args, task._kwargs, task._rule, task))
+        when = None if task._more is None else task._more.when
+        self.trash.append((task._work, task._args, task._kwargs, task._rule, when, task))
 
     def retire(self, task: TaskRecord) -> None:
         """The task has ended: let go of what only a live one needs, and list it among the finished.
@@ -306,27 +311,25 @@ class Machine:
             if first is not None:  # another rule from now on: what it would have fired since is what this run missed
                 self._ask_next(task, task._rule, Instant(first - 1), now, value)
                 return
-        following = policies.next_on_grid(rule, due, self._finished(task, now))
+        jitter_us = 0 if more is None else more.jitter_us
+        finished = Instant(now + self.offset) if task._wall else now
+        following = policies.next_on_grid(rule, due, finished, jitter_us)
         if following is None:
             self._ask_next(task, rule, due, now, value)
         else:
             self.place(task, following, now)
 
-    def _finished(self, task: TaskRecord, now: Instant) -> Instant:
-        """When a run ended, on the clock that drives its task. A fire that jitter puts off beyond that is to come."""
-        at = now + self.offset if task._wall else now
-        return Instant(at if task._more is None else at - task._more.jitter_us)
-
     def _ask_next(self, task: TaskRecord, rule: Rule | None, due: Instant, now: Instant, value: Any) -> None:
         """Ask a recurring task's rule for the fire after `due`; `value` is its result should there be none."""
         assert rule is not None
-        finished = self._finished(task, now)
+        finished = Instant(now + self.offset) if task._wall else now
+        jitter_us = 0 if task._more is None else task._more.jitter_us
         task._due = None  # while it is asked it has no next fire
 
         def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
             self.on_planned(task, plan, now, value)
 
-        consult(self, task, rule, lambda: policies.after_run(rule, due, finished), planned, now)
+        consult(self, task, rule, lambda: policies.after_run(rule, due, finished, jitter_us), planned, now)
 
     def on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
         """A recurring task knows its next fire: place it; without one it has ended as its last run did."""
@@ -357,6 +360,7 @@ class Machine:
             self.retire(parent)
             more = parent._more
             if more is not None:
+                more.when = None
                 if more.update is not None:
                     self.trash.append(more.update)
                     more.update = None

@@ -27,6 +27,8 @@ class Asked(NamedTuple):
     question: Question
     then: Then
     at: Instant
+    otherwise: Plan | None
+    """What holds if the rule raises; None: the task ends."""
 
 
 class Questions:
@@ -48,10 +50,10 @@ class Questions:
     def __len__(self) -> int:
         return len(self._current)
 
-    def put(self, task: TaskRecord, question: Question, then: Then, at: Instant) -> None:
+    def put(self, task: TaskRecord, question: Question, then: Then, at: Instant, otherwise: Plan | None) -> None:
         """From now on this is the task's question; an answer to an earlier one counts for nothing."""
         self._current[task] = question
-        self.queue.append(Asked(task, question, then, at))
+        self.queue.append(Asked(task, question, then, at, otherwise))
 
     def drop(self, task: TaskRecord) -> None:
         """No answer counts any more."""
@@ -65,17 +67,30 @@ class Questions:
         return True
 
 
-def consult(machine: Machine, task: TaskRecord, rule: Rule, question: Question, then: Then, now: Instant) -> None:
-    """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign."""
+def consult(
+    machine: Machine,
+    task: TaskRecord,
+    rule: Rule,
+    question: Question,
+    then: Then,
+    now: Instant,
+    otherwise: Plan | None = None,
+) -> None:
+    """Ask a rule: ours here and now, a user's own once the lock is free, since its code is foreign.
+
+    `otherwise` is the plan if it raises; without one the task ends.
+    """
     if not is_ours(rule):
-        machine.questions.put(task, question, then, now)
+        machine.questions.put(task, question, then, now, otherwise)
         return
     try:
         plan = question()
     except RuleError as error:
-        _broken(machine, task, error, now)
-    else:
-        then(task, plan, now)
+        if otherwise is None:
+            _broken(machine, task, error, now)
+            return
+        plan = otherwise
+    then(task, plan, now)
 
 
 def answered(machine: Machine, asked: Asked, plan: Plan | BaseException) -> None:
@@ -84,6 +99,8 @@ def answered(machine: Machine, asked: Asked, plan: Plan | BaseException) -> None
     if not machine.questions.settle(asked):
         return
     machine.discard(task)  # should this answer end it
+    if isinstance(plan, BaseException) and asked.otherwise is not None:
+        plan = asked.otherwise
     if isinstance(plan, BaseException):
         _broken(machine, task, plan, asked.at)
     else:

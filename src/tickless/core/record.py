@@ -51,10 +51,10 @@ class TaskRecord:
 
     __slots__ = (
         "_args",
+        "_at",
         "_children",
         "_due",
         "_entry",
-        "_finished",
         "_id",
         "_kwargs",
         "_more",
@@ -116,8 +116,9 @@ class TaskRecord:
         self._entry: int | None = None
         self._run: RunRecord | None = None
         """The run that lives or, failing that, the last one. Some are shared: see QUEUED."""
-        self._finished: Instant | None = None
-        """When it was cancelled, if its run is CANCELLED_RUN."""
+        self._at: Instant | None = None
+        """In `Clock.now()`: when a ready task of the wall clock, or with jitter, was to run; or when it was cancelled,
+        if its run is CANCELLED_RUN."""
         self._value = NOT_SET
         """What it returned or raised, once it has ended."""
 
@@ -221,7 +222,7 @@ class RunRecord:
 QUEUED = RunRecord(None, None, State.READY)  # type: ignore[arg-type]  # it belongs to nobody
 """The run of every task that is ready, for as long as it is: a flood of them makes no objects. See `own_run`."""
 CANCELLED_RUN = RunRecord(None, None, State.CANCELLED)  # type: ignore[arg-type]  # likewise
-"""The run of every plain task that was cancelled before it was ready: ten thousand timeouts make no objects."""
+"""The run of every plain task that was cancelled in the timeline, where nobody listens: timeouts make no objects."""
 CANCELLED_RUN.reason = Reason.CANCELLED
 
 
@@ -230,8 +231,9 @@ def own_run(task: TaskRecord, run: RunRecord) -> RunRecord:
     if run is not QUEUED and run is not CANCELLED_RUN:
         return run
     own = RunRecord(task, task._due, run.state)
-    own.reason = run.reason
-    own.finished = task._finished
+    if run is CANCELLED_RUN:
+        own.reason = run.reason
+        own.finished = task._at
     return own
 
 
@@ -254,23 +256,33 @@ def due_of(task: TaskRecord) -> Instant | None:
 def state_of(task: TaskRecord) -> State:
     """The task's state, derived: its end if it has one, else its run's while that lives or was the only one."""
     run = task._run
+    return state_with(task, None if run is None else run.state)
+
+
+def state_with(task: TaskRecord, of_run: State | None) -> State:
+    """The same, where its run (None: it has none) has been looked at: a worker may be about to end it."""
     if task._rule is None:
         more = task._more
-        if more is not None and more.end is not None and (run is None or not run.state.after):
+        if more is not None and more.end is not None and (of_run is None or not of_run.after):
             return more.end[0]
-        if run is not None:
-            return run.state
-    elif run is not None and run.state.after:
-        return run.state
+        if of_run is not None:
+            return of_run
+    elif of_run is not None and of_run.after:
+        return of_run
     return State.PENDING
 
 
 def reason_of(task: TaskRecord) -> Reason | None:
     """Why the task is in the state it is in, where the state alone does not tell."""
+    return reason_with(task, None if task._run is None else task._run.reason)
+
+
+def reason_with(task: TaskRecord, of_run: Reason | None) -> Reason | None:
+    """The same, where its run has been looked at."""
     more = task._more
     if task._rule is None and more is not None and more.end is not None:
         return more.end[1]
-    return None if task._run is None else task._run.reason
+    return of_run
 
 
 def ended(task: TaskRecord) -> bool:

@@ -63,7 +63,9 @@ class Registry:
             elif parent._rule is not None or (parent._more is not None and parent._more.recurring):
                 self._refuse_recurring(task, parent)
         if by_id:
-            task._parents = tuple(dict.fromkeys(self._parent(task, parent, batch) for parent in task._parents))
+            found = [self._parent(task, parent, batch) for parent in task._parents]
+            # By number: one that has ended may be there twice, as itself and as its twin. A batch has no numbers yet.
+            task._parents = tuple({one._seq if one._seq > 0 else one: one for one in found}.values())
 
     def _parent(self, task: TaskRecord, parent: TaskRecord | str, batch: Mapping[str, TaskRecord]) -> TaskRecord:
         if not isinstance(parent, str):
@@ -107,8 +109,16 @@ class Registry:
                         del run.task
 
     def twin(self, task: TaskRecord) -> TaskRecord:
-        """What is listed of a task that has ended with a value. Without the lock for a task that was given no id."""
+        """What is listed of a task that has ended with a value: whatever leads to it from here leads to the twin.
+
+        Without the lock for a task that was given no id, and has no parent that lives.
+        """
         twin = without_value(task)
+        for key in task._parents if task._waiting else ():
+            parent = self.live.get(key if isinstance(key, int) else key[0])
+            kin = None if parent is None else parent._children
+            if kin is not None and task in kin:
+                kin[kin.index(task)] = twin
         if task._id is not None and self.named.get(task._id) is task:
             self.named[task._id] = twin
         return twin

@@ -3,11 +3,13 @@
 An entry is `at << 40 | seq`, so that one comparison of two ints orders by instant and then by the order of scheduling,
 and no user object is ever compared. Taking an entry out of the middle is lazy: the task forgets its entry, and the int
 stays behind as an orphan until it surfaces, or until orphans outnumber the living and the heap is rebuilt.
+
+When most of the heap is due at once, what is due is sorted once and put aside: the flood. It is taken from its end,
+batch by batch, and what is placed meanwhile goes into the heap and comes in its turn.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
@@ -22,24 +24,23 @@ FEW = 16
 class Timeline:
     """Entries and how many of them live. Every method is O(log n) or better, but for rebuild: O(n), rarely."""
 
-    __slots__ = ("heap", "is_sorted", "live")
+    __slots__ = ("flood", "heap", "live")
 
     def __init__(self) -> None:
         self.heap: list[int] = []
+        self.flood: list[int] = []
+        """Entries that were found due, the earliest last."""
         self.live = 0
-        self.is_sorted = False
-        """True while the heap is known to be sorted throughout, so that a flood need not be sorted for each batch."""
 
     def __len__(self) -> int:
         """Entries held, orphans included."""
-        return len(self.heap)
+        return len(self.heap) + len(self.flood)
 
     def push(self, at: Instant, seq: int) -> int:
         """Place `seq` at `at`; gives the entry, by which the task owns its place."""
         entry = (at << SEQ_BITS) | seq
         heappush(self.heap, entry)
         self.live += 1
-        self.is_sorted = False
         return entry
 
     def extend(self, entries: list[int]) -> None:
@@ -52,56 +53,81 @@ class Timeline:
             for entry in entries:
                 heappush(heap, entry)
         self.live += len(entries)
-        self.is_sorted = False
+
+    def would_be_first(self, at: Instant, seq: int) -> bool:
+        """Whether nothing that is held comes before this."""
+        entry = (at << SEQ_BITS) | seq
+        return (not self.heap or entry < self.heap[0]) and (not self.flood or entry < self.flood[-1])
 
     def prune(self, tasks: Mapping[int, TaskRecord]) -> None:
         """Rebuild when orphans outnumber the living: a million cancel-and-reschedule must not hold a million entries.
 
         To be called when an entry lost its task, and after a pass, which takes the living and leaves orphans.
         """
-        if len(self.heap) > 2 * self.live + SLACK:
+        if len(self.heap) + len(self.flood) > 2 * self.live + SLACK:
             self.rebuild(tasks)
 
     def rebuild(self, tasks: Mapping[int, TaskRecord]) -> None:
         """Drop the orphans. A set, since a task re-placed at its old instant leaves an equal entry behind."""
         find = tasks.get
         self.heap[:] = {
-            entry for entry in self.heap if (task := find(entry & SEQ_MASK)) is not None and task._entry == entry
+            entry
+            for entry in (*self.heap, *self.flood)
+            if (task := find(entry & SEQ_MASK)) is not None and task._entry == entry
         }
+        self.flood.clear()
         heapify(self.heap)
-        self.is_sorted = False
 
     def pop_due(self, now: Instant, limit: int) -> list[int]:
-        """The entries at or before `now`, in order and taken out, at most `limit`. There may be orphans among them."""
-        heap = self.heap
+        """The entries at or before `now`, in order and taken out, at most `limit`. There may be orphans among them.
+
+        `now` never goes back, so the flood is due whenever this is asked.
+        """
+        heap, flood = self.heap, self.flood
         bound = (now + 1) << SEQ_BITS
-        if len(heap) > FEW and heap[FEW] < bound and (self.is_sorted or self._is_flood(bound)):
-            # A sorted list is a heap too, and sorting what came in order costs one look at each.
-            if not self.is_sorted:
-                heap.sort()
-                self.is_sorted = True
-            due = heap[: bisect_left(heap, bound, 0, min(limit, len(heap)))]
-            del heap[: len(due)]
-            return due
-        due = []
-        while heap and heap[0] < bound and len(due) < limit:
+        if not flood and len(heap) > FEW and heap[FEW] < bound and self._is_flood(bound):
+            self._set_aside(bound)
+        due = flood[: -limit - 1 : -1]
+        if due:
+            del flood[-limit:]
+            if heap and heap[0] < due[-1]:
+                self._mix_in(due, limit)
+        while len(due) < limit and heap and heap[0] < bound:
             due.append(heappop(heap))
-        self.is_sorted = False
         return due
 
     def _is_flood(self, bound: int) -> bool:
-        """Whether most of the entries are due, by a sample: then sorting all costs less than popping those."""
+        """Whether most of the entries are due, by a sample: then sorting all that are costs less than popping each."""
         sample = self.heap[:: len(self.heap) // 64 + 1]
         return 2 * sum(entry < bound for entry in sample) > len(sample)
 
+    def _set_aside(self, bound: int) -> None:
+        heap, flood = self.heap, self.flood
+        flood += [entry for entry in heap if entry < bound]
+        flood.sort(reverse=True)
+        heap[:] = [entry for entry in heap if entry >= bound]
+        heapify(heap)
+
+    def _mix_in(self, due: list[int], limit: int) -> None:
+        """What was placed since the flood was set aside, and comes before the last of these, takes its turn."""
+        heap, last = self.heap, due[-1]
+        while heap and heap[0] < last:
+            due.append(heappop(heap))
+        due.sort()
+        self.flood += due[: limit - 1 : -1]
+        del due[limit:]
+
     def head(self, tasks: Mapping[int, TaskRecord]) -> Instant | None:
         """The instant of the earliest living entry. Orphans on top go, so that none ever causes a wake-up."""
-        heap = self.heap
-        while heap:
-            entry = heap[0]
-            task = tasks.get(entry & SEQ_MASK)
-            if task is not None and task._entry == entry:
-                return Instant(entry >> SEQ_BITS)
+        heap, flood = self.heap, self.flood
+        while flood and not _lives(flood[-1], tasks):
+            flood.pop()
+        while heap and not _lives(heap[0], tasks):
             heappop(heap)
-            self.is_sorted = False
-        return None
+        first = min(heap[:1] + flood[-1:], default=None)
+        return None if first is None else Instant(first >> SEQ_BITS)
+
+
+def _lives(entry: int, tasks: Mapping[int, TaskRecord]) -> bool:
+    task = tasks.get(entry & SEQ_MASK)
+    return task is not None and task._entry == entry

@@ -58,10 +58,16 @@ def _busy(task: TaskRecord) -> bool:
 
 
 def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
-    """Whether the task can become what `new` says without a new life."""
-    if ended(there) or there in machine.waiting or new._parents:
+    """Whether the task can become what `new` says without a new life.
+
+    A worker may end a plain task this very moment. So it is asked first whether it is busy, and then whether it has
+    ended: a task that is not busy becomes so under the lock only.
+    """
+    if there in machine.waiting or new._parents:
         return False
-    return not _busy(there) or (there._rule is not None and new._rule is not None)
+    if _busy(there):
+        return there._rule is not None and new._rule is not None
+    return not ended(there)
 
 
 def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) -> None:
@@ -89,12 +95,13 @@ def _take_limits(there: TaskRecord, new: TaskRecord) -> bool:
 
 def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | None:
     """Update a task that no run holds. Gives the new first fire when the rule, and so its place, changed; else None."""
-    machine.trash.append((there._work, there._args, there._kwargs, there._rule))
+    machine.discard(there)
     there._work, there._args, there._kwargs = new._work, new._args, new._kwargs
     there._name, there._priority = new._name, new._priority
     due = None if there._entry is None else due_of(there)
     is_spread_anew = _take_limits(there, new)
     if there._rule is not None and new._rule is not None and policies.same_rule(there._rule, new._rule):
+        there._rule = policies.ending_as(there._rule, new._rule)
         if due is None or not is_spread_anew:
             return None
         machine.unplace(there)

@@ -22,8 +22,8 @@ from typing import Never
 from tickless.core import cancel, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
 from tickless.core.questions import answered
-from tickless.core.record import QUEUED, RunRecord, TaskRecord, Waiter, ended, more_of, own_run
-from tickless.errors import SchedulerClosed, TaskRejected
+from tickless.core.record import QUEUED, IllegalMove, RunRecord, TaskRecord, Waiter, ended, more_of, own_run, state_of
+from tickless.errors import RuleError, SchedulerClosed, TaskRejected, shown
 from tickless.instants import Instant
 from tickless.policies import Plan
 from tickless.records import EventKind, Outcome, Run, TaskInfo
@@ -36,7 +36,7 @@ _NO_WAIT = (False,)
 """`for mine in map(lock.acquire, _NO_WAIT)` tries once, and no Ctrl-C comes between the lock and `mine`: no call of
 Python's own is between them. After `if lock.acquire(False):` one could, before any `try`."""
 DUE_BATCH = 1024
-"""How many entries surface under one hold, so that a flood never keeps the lock for long."""
+"""How many entries surface under one hold, so that a flood keeps the lock for long but once: when it is sorted."""
 
 
 def _hold_of(store: MemoryStore) -> AbstractContextManager[object]:
@@ -87,7 +87,7 @@ class MemoryStore:
             self.machine.is_open = True
 
     def add(self, task: TaskRecord, now: Instant) -> None:
-        machine = self.machine
+        machine, parents = self.machine, task._parents  # the last holder of a parent, until the lock is free
         try:  # what `with self._hold, self.lock` does, with a call less: this is the path of a million inserts
             with self.lock:
                 if self.is_closed:
@@ -98,19 +98,25 @@ class MemoryStore:
         finally:
             if self.unsettled or machine.questions.queue or machine.trash:
                 self.settle()
+            del parents
 
     def add_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
+        parents: list[object] = []  # the last holders of some, until the lock is free
         with self._hold, self.lock:
             if self.is_closed:
                 _refuse_closed()
             self.machine.registry.admit_many(tasks)
+            parents += [task._parents for task in tasks if task._parents]
             self.machine.enter_many(tasks, now)
 
     def add_or(self, exists: Exists, task: TaskRecord, now: Instant) -> TaskRecord:
+        parents = task._parents  # the last holder of some, until the lock is free
         with self._hold, self.lock:
             if self.is_closed:
                 _refuse_closed()
-            return update.enter_or(self.machine, exists, task, now)
+            entered = update.enter_or(self.machine, exists, task, now)
+        del parents
+        return entered
 
     # Time passes
 
@@ -142,11 +148,13 @@ class MemoryStore:
         task = machine.ready.take()
         if task is None:
             return None
-        run = RunRecord(task, task._due, State.RUNNING)
+        if task._run is not QUEUED:
+            raise IllegalMove(f"{task.id} was taken, and is {state_of(task)}")
+        run = RunRecord(task, task._due, State.RUNNING)  # the move from READY: there was no record before
         # The caller's reading may be older than the one that made the task ready; nothing starts before it is due.
         run.started = started = now if now > machine.seen else machine.seen
-        if run.due is not None and (task._wall or (task._more is not None and task._more.jitter_us)):
-            run.at = machine.instant_of(task, run.due)
+        if task._wall or (task._more is not None and task._more.jitter_us):
+            run.at = task._at
         task._run = run
         if machine.to_stop or self._always_hold:  # the look after the store: somebody asked it to stop meanwhile
             self._tell_stop(task)
@@ -166,7 +174,8 @@ class MemoryStore:
         run.finished = now
         if task._rule is None and task._more is None and task._children is None and not self._always_hold:
             return self._finish_plain(run, task, outcome)
-        held = (task._work, task._args, task._kwargs, task._rule)  # none of it goes before the lock is free
+        when = None if task._more is None else task._more.when
+        held = (task._work, task._args, task._kwargs, task._rule, when)  # none of it goes before the lock is free
         machine, mine = self.machine, False
         try:
             for mine in map(self.lock.acquire, _NO_WAIT):
@@ -188,8 +197,8 @@ class MemoryStore:
         """End a task that nobody waits for, without the lock."""
         machine = self.machine
         machine.conclude(run, task, outcome)
-        named = task._id is not None and task._value is not None
-        if task._more is not None or task._children is not None or named:
+        shared = task._value is not None and (task._id is not None or task._waiting)  # a twin takes its place elsewhere
+        if task._more is not None or task._children is not None or shared:
             # The look after the store: somebody linked meanwhile. Before `retire`, since then it may be forgotten.
             self.unsettled.append((run, None))
             self.settle()
@@ -263,8 +272,10 @@ class MemoryStore:
         plan: Plan | BaseException
         try:
             plan = asked.question()
-        except BaseException as error:  # noqa: BLE001 - foreign code: whatever it raises ends its own task only
+        except RuleError as error:
             plan = error
+        except BaseException as error:  # noqa: BLE001 - foreign code: whatever it raises ends its own task only
+            plan = RuleError(f"it raised {shown(error)}")  # as text, since its own text is foreign code too
         with self.lock:  # without `_hold`: its look on leaving is the loop in `settle`
             answered(machine, asked, plan)
 
@@ -272,7 +283,8 @@ class MemoryStore:
 
     def cancel(self, task: TaskRecord, now: Instant) -> Cancelled:
         with self._hold, self.lock:
-            held = (task._work, task._args, task._kwargs, task._rule)  # none of it goes before the lock is free
+            when = None if task._more is None else task._more.when
+            held = (task._work, task._args, task._kwargs, task._rule, when)  # none of it goes before the lock is free
             answer = cancel.cancel(self.machine, task, now, Reason.CANCELLED)
         del held
         return answer
@@ -290,7 +302,7 @@ class MemoryStore:
     def stop_running(self) -> None:
         with self._hold, self.lock:
             for task in list(self.machine.registry.live.values()):
-                if task._run is not None and task._run.state is State.RUNNING:
+                if self._is_taken(task):
                     cancel.ask_to_stop(self.machine, task)
 
     def close(self, now: Instant) -> None:
@@ -354,8 +366,15 @@ class MemoryStore:
 
     def running(self) -> list[Run]:
         with self._hold, self.lock:
-            pairs = [(task, task._run) for task in list(self.machine.registry.live.values())]
-            return [run_of(task, run) for task, run in pairs if run is not None and run.state is State.RUNNING]
+            taken = [task for task in list(self.machine.registry.live.values()) if self._is_taken(task)]
+            return [run_of(task, task._run) for task in taken if task._run is not None]
+
+    def _is_taken(self, task: TaskRecord) -> bool:
+        """Whether a worker has the task: it runs, or its worker is about to make its run."""
+        run = task._run
+        return run is not None and (
+            run.state is State.RUNNING or (run is QUEUED and task not in self.machine.ready.claims)
+        )
 
 
 def _refuse_closed() -> Never:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tickless.core.record import Key, RunRecord, TaskRecord, due_of, own_run, reason_of, state_of
+from tickless.core.record import Key, RunRecord, TaskRecord, due_of, own_run, reason_with, state_with
 from tickless.records import Run, TaskInfo
 
 
 def run_of(task: TaskRecord, run: RunRecord) -> Run:
     run = own_run(task, run)
+    state = run.state  # first: a worker that ends it without the lock stores the end's facts before the state
+    over = not state.after
     count, last = (1, None) if run.fires is None else run.fires
     return Run(
         task_id=task.id,
         due_us=run.due,
-        state=run.state,
-        reason=run.reason,
+        state=state,
+        reason=run.reason if over else None,
         started_us=run.started,
-        finished_us=run.finished,
-        error=run.error,
+        finished_us=run.finished if over else None,
+        error=run.error if over else None,
         lateness_us=None if run.started is None or run.at is None else max(0, run.started - run.at),
         count=count,
         last_due_us=last,
@@ -37,18 +39,19 @@ def runs_of(task: TaskRecord, limit: int | None) -> list[Run]:
 
 
 def task_of(task: TaskRecord) -> TaskInfo:
-    more = task._more
-    state = state_of(task)
-    last = task._run
+    more, run = task._more, task._run
+    shown = None if run is None else run_of(task, run)  # looked at once: a worker may be about to end it
+    state = state_with(task, None if shown is None else shown.state)
+    last = shown
     if last is None and more is not None and more.history:
-        last = more.history[-1]
+        last = run_of(task, more.history[-1])
     return TaskInfo(
         id=task.id,
         name=task._name,
         state=state,
-        reason=reason_of(task),
+        reason=reason_with(task, None if shown is None else shown.reason),
         next_fire_us=due_of(task) if task._entry is not None else None,
-        last_run=None if last is None else run_of(task, last),
+        last_run=last,
         priority=task._priority,
         parents=tuple(map(_id_of, task._parents)),
         children=tuple(map(_id_of, task._children or ())),
