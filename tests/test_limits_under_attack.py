@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.rules.custom import Squares
-from tests.test_limits import NOON, Fires, us_of, noon, nothing
+from tests.test_limits import NOON, Fires, noon, nothing, us_of
 from tickless import Reason, Rule, Scheduler, State, after, cron, every
 from tickless.instants import SECOND_US, Instant
 from tickless.policies import jitter_of
@@ -78,6 +78,18 @@ def test_a_rule_that_cannot_tell_a_later_fire_loses_none_that_was_planned() -> N
     clock.advance(timedelta(hours=20))
     assert [run.state for run in task.runs()] == [State.SUCCEEDED, State.FAILED]
     assert (task.state, task.reason) == (State.FAILED, Reason.RULE)
+
+
+def test_an_end_before_a_time_that_does_not_exist_is_a_plain_end() -> None:
+    """The fire that could not be told lies beyond `until`."""
+    clock = FakeClock(start=datetime(2030, 3, 29, 12, tzinfo=UTC))
+    scheduler = Scheduler(InlinePool(), clock=clock, observers=[])
+    scheduler.start()
+    rule = cron("30 2 * * *", tz="Europe/Berlin", gap="raise")
+    task = scheduler.schedule(nothing, rule, until=datetime(2030, 3, 30, 12, tzinfo=UTC))
+    clock.advance(timedelta(days=3))
+    assert [run.state for run in task.runs()] == [State.SUCCEEDED]
+    assert (task.state, task.reason) == (State.SUCCEEDED, Reason.NO_NEXT_FIRE)
 
 
 class Curious(Squares):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import tickless
+from tests.cli.command import COMMAND, tickless
 from tickless.cli import main
 from tickless.cli.preview import gap_text
 from tickless.rules import cron, from_json
@@ -248,3 +250,64 @@ def test_it_begins_quickly() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_the_ends_of_the_calendar_are_shown_in_utc(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the zone they have no wall time: it was a traceback."""
+    assert "  Fri 9999-12-31 23:30 +00:00" in "\n".join(page(capsys, "at 9999-12-31T23:30Z", "--tz", "Asia/Tokyo"))
+    late = ("every day", "--from", "9999-12-31T23:30Z", "--tz", "Asia/Tokyo")
+    assert page(capsys, *late)[2] == "from Fri 9999-12-31 23:30 +00:00"
+    assert json.loads("".join(page(capsys, *late, "--json")))["from"] == "9999-12-31T23:30:00Z"
+    cron_page = page(capsys, "30 * * * *", "--from", "9999-12-31T13:00Z", "--tz", "Asia/Tokyo")
+    assert [line[2:29] for line in cron_page[4:6]] == ["Fri 9999-12-31 22:30 +09:00", "Fri 9999-12-31 23:30 +09:00"]
+
+
+class Full(io.StringIO):
+    """An output that raises at each write."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, text: str, /) -> int:
+        raise self.error
+
+
+def test_ctrl_c_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of every command: 130, and nothing said."""
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", Full(KeyboardInterrupt()))
+        assert main(["preview", "every 5m"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_full_disk_is_one_line_and_an_exit_code(more: tuple[str, ...]) -> None:
+    """Whoever writes the page into a file must learn that it is not there; not by two tracebacks."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [*COMMAND, "preview", "every 5m", *more], stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["tickless: cannot write: No space left on device"]
+
+
+def test_a_gap_beyond_until_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what is asked about may be refused."""
+    lines = page(capsys, "30 2 * * * gap=raise", *SPRING, "--until", "2027-03-28T00:00")
+    assert "then an error" not in "\n".join(lines)
+    assert "then an error" in "\n".join(page(capsys, "30 2 * * * gap=raise", *SPRING, "--until", "2027-03-28T12:00"))
+
+
+def test_no_difference_is_claimed_where_one_side_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a sliding rule only the next fire is known: "only A fires at" of a later one is made up."""
+    lines = page(capsys, "every 1h", "--compare", "every 1h sliding", *SPRING)
+    assert "no difference as far as the fires of both are known" in lines
+    lines = page(capsys, "every 30m", "--compare", "every 1h sliding", *SPRING)
+    assert "first difference: only A fires at Sat 2027-03-27 12:30 +01:00" in lines
+
+
+def test_a_one_shot_that_is_due_is_a_fire_of_the_year(capsys: pytest.CaptureFixture[str]) -> None:
+    """It runs at once, says the note beside it."""
+    assert "fires in 365 days: 1" in page(capsys, "at 2020-01-01T00:00Z", *SPRING)

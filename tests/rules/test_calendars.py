@@ -254,6 +254,7 @@ def test_its_repr_reads_as_it_was_written() -> None:
     [
         (every(days=1), "every day at the time at which it is scheduled, UTC"),
         (every(days=1, at="09:00", tz=BERLIN), "every day at 09:00, Europe/Berlin"),
+        (every(days=1, at="09:00", anchor=date(2099, 1, 1)), "every day at 09:00, UTC, from 2099-01-01"),
         (every(weeks=2, on="mon-wed", at="09:00"), "every 2 weeks on Monday, Tuesday and Wednesday at 09:00, UTC"),
         (
             every(months=1, at="09:00", anchor=date(2026, 1, 31), gap="skip"),

@@ -373,19 +373,32 @@ class Named:
         return "company_days"
 
 
+class Holidays(dict[date, str]):
+    """As those of the package `holidays`: their repr is a dict that grows with every year that was asked about."""
+
+
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (DAILY.on_days(WEEKEND), "every day at 09:00, UTC, only on Saturday and Sunday"),
-        (DAILY.not_on({date(2026, 12, 25)}), "every day at 09:00, UTC, not on 2026-12-25"),
+        (DAILY.on_days(WEEKEND), "every day at 09:00, UTC, from 2026-01-01, only on Saturday and Sunday"),
+        (DAILY.not_on({date(2026, 12, 25)}), "every day at 09:00, UTC, from 2026-01-01, not on 2026-12-25"),
         (
             DAILY.not_on(WEEKEND, shift="next"),
-            "every day at 09:00, UTC, not on Saturday and Sunday but on the next other day",
+            "every day at 09:00, UTC, from 2026-01-01, not on Saturday and Sunday but on the next other day",
         ),
-        (DAILY.on_days(Named()), "every day at 09:00, UTC, only on the days of company_days"),
+        (
+            DAILY.on_days(weekdays("mon")).not_on({date(2027, 1, 1)}, shift="next"),  # may land on a Saturday
+            "every day at 09:00, UTC, from 2026-01-01, only on Monday, then moved off 2027-01-01 "
+            "to the next other day, whatever day that is",
+        ),
+        (
+            DAILY.not_on(Holidays({date(2027, 1, 1): "a name"})),
+            "every day at 09:00, UTC, from 2026-01-01, not on the days of Holidays",
+        ),
+        (DAILY.on_days(Named()), "every day at 09:00, UTC, from 2026-01-01, only on the days of company_days"),
         (
             DAILY | rrule("FREQ=DAILY", start=datetime(2026, 1, 5, 10)),  # noqa: DTZ001  # a wall time
-            "every day at 09:00, UTC; and every day at 10:00, UTC, from 2026-01-05",
+            "every day at 09:00, UTC, from 2026-01-01; and every day at 10:00, UTC, from 2026-01-05",
         ),
     ],
 )

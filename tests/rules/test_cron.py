@@ -429,3 +429,20 @@ def test_the_words_of_any_expression_name_no_number_that_it_has_not(expr: str) -
     }
     numbers = {int(number) for number in re.findall(r"\d+", str(cron(expr)).removesuffix(", UTC"))}
     assert numbers <= known | steps | {59}
+
+
+@pytest.mark.parametrize(
+    ("fixed", "wild"),
+    [("0-59 0-23 * * *", "* * * * *"), ("0 0-23 * * *", "0 * * * *"), ("0-59 1-3 * * *", "* 1-3 * * *")],
+)
+def test_a_fixed_expression_that_reads_as_a_wildcard_says_what_it_does_where_clocks_change(
+    fixed: str, wild: str
+) -> None:
+    """Written as ranges it is silent in the hour that comes again: other fires than `*`, under the same words."""
+    words = str(cron(wild, tz="Europe/Berlin"))
+    put_back = "the first time where clocks are put back over it"
+    assert str(cron(fixed, tz="Europe/Berlin")) == (
+        f"{words}, right after it where clocks are put forward over it, {put_back}"
+    )
+    assert str(cron(fixed, tz="Europe/Berlin", gap="skip", fold="both")) == words
+    assert str(cron(fixed)) == str(cron(wild))  # in UTC they are the same

@@ -227,3 +227,14 @@ def test_a_rule_that_has_no_fire_where_it_was_bound_comes_back() -> None:
     """`not_on` allows it, since other days have one; a store that refused it would not open again."""
     rule = every(weeks=1).not_on(weekdays("mon-fri")).bound(Instant(0))
     assert from_json(to_json(rule)) == rule
+
+
+def test_what_is_read_can_be_shown() -> None:
+    """A damaged file, or one of another zone database, was read, and broke whoever printed the rule."""
+    with pytest.raises(RuleError, match=r'"first_us" is .* before the year 1'):
+        from_json({"v": 1, "kind": "every", "interval_us": 90_000_000, "first_us": -(2**70)})
+    form = {"v": 1, "kind": "calendar", "days": 1, "tz": "Pacific/Apia", "gap": "next", "fold": "first"}
+    for start in ("2011-12-30T09:00:00", "0001-01-01T00:00:00", "9999-12-31T23:59:59"):
+        rule = from_json({**form, "start": start})
+        assert repr(rule).startswith("every(days=1, tz='Pacific/Apia').bound(")
+        assert "every day" in str(rule)

@@ -313,7 +313,11 @@ def test_span_over_a_long_gap() -> None:
         ),
         (
             "FREQ=MINUTELY;INTERVAL=20;BYHOUR=9,10",
-            "every 20 minutes in hour 9 and 10, UTC, from 2026-01-05",
+            "every 20 minutes in hour 9 and 10, UTC, from 2026-01-05 09:00",
+        ),
+        (
+            "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,SU;WKST=SU",  # other fires than without it
+            "every 2 weeks on Monday and Sunday at 09:00, weeks begin on Sunday, UTC, from 2026-01-05",
         ),
         ("FREQ=DAILY;BYHOUR=9,17;BYMINUTE=0,30", "every day at 09:00, 09:30, 17:00 and 17:30, UTC, from 2026-01-05"),
     ],
@@ -321,3 +325,42 @@ def test_span_over_a_long_gap() -> None:
 def test_its_words(text: str, words: str) -> None:
     """For people who do not read RFC 5545."""
     assert str(rrule(text, start=NINE)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "days"),
+    [
+        ("FREQ=MONTHLY;BYDAY=1FR,FR", "every Friday", "02 09 16 23 30"),
+        ("FREQ=MONTHLY;BYDAY=1MO,FR", "the 1st Monday and every Friday", "02 05 09 16 23 30"),
+        ("FREQ=MONTHLY;BYDAY=9MO,FR", "every Friday and the 9th Monday", "02 09 16 23 30"),
+        ("FREQ=YEARLY;BYMONTH=1;BYDAY=-1MO,FR", "the last Monday and every Friday", "02 09 16 23 26 30"),
+        ("FREQ=YEARLY;BYDAY=2MO,FR", "the 2nd Monday and every Friday", "02 09 12 16 23 30"),
+        ("FREQ=MONTHLY;BYDAY=1MO,FR;BYSETPOS=2", "of these the 2nd of each month", "05"),
+    ],
+)
+def test_numbered_and_plain_days_are_alternatives(text: str, words: str, days: str) -> None:
+    """RFC 5545 says so. dateutil lets only days through that match both: the first Fridays, or none at all."""
+    rule = rrule(text, start=datetime(2026, 1, 1, 9))  # noqa: DTZ001  # a wall time
+    january = takewhile(lambda day: day < "2026-02", walls(rule, 9, "UTC"))
+    assert [day[8:10] for day in january] == days.split()
+    assert all(word in str(rule) for word in words.split(" and "))
+
+
+def test_the_last_plain_day_of_a_year_is_among_the_alternatives() -> None:
+    """The 53rd Friday, which few years have."""
+    rule = rrule("FREQ=YEARLY;BYDAY=2MO,FR", start=datetime(2027, 1, 1, 9))  # noqa: DTZ001  # a wall time
+    assert walls(rule, 54, "UTC")[-1] == "2027-12-31 09:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("FREQ=HOURLY", "every hour at second 5 at minute 17, UTC, from 2026-01-05 09:17:05"),
+        ("FREQ=HOURLY;BYMINUTE=30;BYSECOND=0", "every hour at second 0 at minute 30, UTC, from 2026-01-05 09:17:05"),
+        ("FREQ=MINUTELY;INTERVAL=15", "every 15 minutes at second 5, UTC, from 2026-01-05 09:17:05"),
+        ("FREQ=SECONDLY;INTERVAL=7", "every 7 seconds, UTC, from 2026-01-05 09:17:05"),
+    ],
+)
+def test_its_words_name_the_minute_that_it_has_from_its_start(text: str, words: str) -> None:
+    """ "Every hour" is taken for the full hour; and where the count of minutes begins decides where they fall."""
+    assert str(rrule(text, start=NINE.replace(minute=17, second=5))) == words

@@ -131,6 +131,8 @@ def test_the_default_zone_is_for_what_names_none() -> None:
         ("every", 6, "every what?"),
         ("every 5", 7, "5 of what? write a unit, e.g. 5s, 5m"),
         ("every 5x", 8, "'x' is no unit of time"),
+        ("every 1mo", 8, "did you mean 'month'?"),
+        ("every 2 mos", 9, "did you mean 'month'?"),
         ("every 5 minuts", 9, "did you mean 'minutes'?"),
         ("every m", 7, "every what?"),
         ("every fortnight", 7, "did you mean '2 weeks'?"),

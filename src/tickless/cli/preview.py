@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timezone, tzinfo
@@ -12,15 +13,15 @@ from tickless.clocks import SystemClock
 from tickless.errors import RuleError, TextError, shown
 from tickless.instants import SECOND_US, Instant, datetime_of, instant_of
 from tickless.observe.text import printable
-from tickless.rules import Rule
+from tickless.rules import Every, Rule
 from tickless.rules.forms import to_json
 from tickless.rules.notes import offset_text, zone_shown
-from tickless.rules.preview import Count, Fire, clock_changes, fires_in_year, upcoming
+from tickless.rules.preview import Count, Fire, clock_changes, fires_in_year, lies_beyond, upcoming
 from tickless.rules.scan import Scanner
 from tickless.rules.text import parse
 from tickless.rules.zones import instants_at, naive_of, wall_of, zone_name, zone_of
 
-FINE, USAGE = 0, 2
+FINE, USAGE, INTERRUPTED = 0, 2, 130
 DEFAULT_COUNT, DEFAULT_UNTIL, MOST_COUNT = 10, 1_000, 10_000
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -31,7 +32,7 @@ examples:
   tickless preview "every 90m" --from 2027-03-28T00:00 --until 2027-03-29
   tickless preview "*/15 9-17 * * mon-fri" --compare "0 9-17 * * 1-5"
 
-exit codes: 0 shown; 2 refused, and the reason is on standard error"""
+exit codes: 0 shown; 2 refused or not written, and the reason is on standard error; 130 Ctrl-C"""
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
@@ -72,9 +73,23 @@ class Shown:
     per_year: Count | None
     """The fires in the 365 days after `start`; None where the rule refuses to give them all."""
 
+    def known_to(self) -> Instant | None:
+        """Up to when all its fires are listed; None: to the end. A sliding rule's later ones nobody knows yet."""
+        rule = self.asked.rule
+        if not self.more and self.failure is None and not (type(rule) is Every and rule.sliding):
+            return None
+        return instant_of(self.fires[-1].due, "fire") if self.fires else self.asked.start
+
 
 def run(arguments: argparse.Namespace) -> int:
     """The whole command, for the arguments that `tickless.cli` has parsed. Gives the exit code."""
+    try:
+        return _shown(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _shown(arguments: argparse.Namespace) -> int:
     now = Instant(SystemClock().wall() // SECOND_US * SECOND_US)
     try:
         asked = _asked(arguments, " ".join(arguments.expr), now)
@@ -88,12 +103,27 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         import json  # only here: it would cost the other ways of using the command their start
 
-        print(json.dumps(_as_json(first, second), indent=2))
-    elif second is None:
-        print("\n".join(_page(first)))
+        text = json.dumps(_as_json(first, second), indent=2)
     else:
-        print("\n".join(_compared(first, second)))
+        text = "\n".join(_page(first) if second is None else _compared(first, second))
+    try:
+        print(text, flush=True)
+    except OSError as error:  # a full disk
+        print(f"tickless: cannot write: {error.strerror}", file=sys.stderr)
+        _give_up_output()
+        return USAGE
     return FINE
+
+
+def _give_up_output() -> None:
+    """What could not be written would be tried again at exit, with a traceback."""
+    try:
+        number = sys.stdout.fileno()
+    except OSError:  # no file: a caller's own
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
 def _asked(arguments: argparse.Namespace, text: str, now: Instant, zone: tzinfo | None = None) -> Asked:
@@ -141,7 +171,8 @@ def _answer(asked: Asked) -> Shown:
                 break
             fires.append(fire)
     except RuleError as error:
-        failure = str(error.__cause__ or error)  # the rule's own words
+        if asked.until is None or not lies_beyond(error, asked.until):
+            failure = str(error.__cause__ or error)  # the rule's own words
     try:
         per_year = fires_in_year(asked.rule, start)
     except RuleError:
@@ -234,7 +265,13 @@ def _merged(one: Shown, two: Shown) -> list[tuple[Instant, str, list[str]]]:
 
 
 def _difference(one: Shown, two: Shown) -> str:
-    parting = next((row for row in _merged(one, two) if row[1] != "A B"), None)
+    ends = [answer.known_to() for answer in (one, two)]
+    known = [row for row in _merged(one, two) if all(end is None or row[0] <= end for end in ends)]
+    parting = next((row for row in known if row[1] != "A B"), None)
+    if parting is None and any(
+        end is not None and not answer.more for end, answer in zip(ends, (one, two), strict=True)
+    ):
+        return "no difference as far as the fires of both are known"
     if parting is None:
         return "no difference among the fires shown"
     return f"first difference: only {parting[1].strip()} fires at {_when(parting[0], one.asked.zone)}"
@@ -242,9 +279,17 @@ def _difference(one: Shown, two: Shown) -> str:
 
 def _when(instant: Instant, zone: tzinfo) -> str:
     """`Sun 2027-03-28 03:00 +02:00`; seconds where there are any."""
-    wall = wall_of(instant, zone)
+    wall, zone = _wall(instant, zone)
     moment = wall.time().isoformat("auto" if wall.second or wall.microsecond else "minutes")
     return f"{_day(wall)} {moment} {offset_text(instant, zone)}"
+
+
+def _wall(instant: Instant, zone: tzinfo) -> tuple[datetime, tzinfo]:
+    """The naive wall time, and its zone: UTC where that of the zone would leave the years 1 to 9999."""
+    try:
+        return wall_of(instant, zone), zone
+    except RuleError:
+        return wall_of(instant, UTC), UTC
 
 
 def gap_text(span_us: int) -> str:
@@ -327,5 +372,5 @@ def _answer_as_json(answer: Shown) -> dict[str, Any]:
 
 def _iso(instant: Instant, zone: tzinfo) -> str:
     """ISO 8601 with the offset, `Z` for UTC."""
-    wall = wall_of(instant, zone).replace(fold=0)
-    return wall.isoformat() + ("Z" if zone is UTC else offset_text(instant, zone))
+    wall, zone = _wall(instant, zone)
+    return wall.replace(fold=0).isoformat() + ("Z" if zone is UTC else offset_text(instant, zone))

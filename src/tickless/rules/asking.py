@@ -49,7 +49,7 @@ COUNT_LIMIT = 1_000
 
 
 def is_ours(rule: object) -> bool:
-    """True for the rules of this package: pure and bounded, so they may be asked under a lock. Others are foreign."""
+    """True for the rules of this package: pure and quick, so they may be asked under a lock. Others are foreign."""
     if type(rule) is Union:
         return all(map(is_ours, rule.rules))
     if type(rule) is Filtered:
@@ -58,6 +58,8 @@ def is_ours(rule: object) -> bool:
         return is_plain(rule.cal) and is_ours(rule.rule) and not slow
     if type(rule) is Window:
         return is_ours(rule.rule)
+    if type(rule) is RRule:
+        return "SECONDLY" not in rule.text  # some of those take seconds to search
     return type(rule) in _OURS
 
 
@@ -120,6 +122,8 @@ def span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Instant, Inst
     if type(rule) is Every or type(rule) is Cron or type(rule) is Due or type(rule) is At:
         return rule.span(after, until)
     if type(rule) is Window:
+        if checked_next(rule, after) is None:  # nothing is left within it, whatever the rule would say beyond
+            return None
         until = until if rule.last is None else min(until, rule.last)
         return span(rule.rule, min(rule.clipped(after), until), until)
     if getattr(rule, "span", None) is not None:

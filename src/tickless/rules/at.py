@@ -12,7 +12,7 @@ from tickless.errors import RuleError, shown
 from tickless.instants import Instant, datetime_of, instant_of
 from tickless.rules.combine import not_on, on_days, union, union_reversed
 from tickless.rules.walls import choices_text, choices_words, fold_choice, gap_choice, wall_near, zone_named
-from tickless.rules.zones import Fold, Gap, gap_at, instants_at, zone_name, zone_of
+from tickless.rules.zones import DATE_LINE_US, Fold, Gap, MissingTime, gap_at, instants_at, zone_name, zone_of
 
 
 @final
@@ -149,10 +149,19 @@ def _resolved(
         )
     local = local.replace(fold=0)
     name = zone_name(zone)
-    found = instants_at(local, zone, gap, fold)
+    found = instants_at(local, zone, "skip" if gap == "raise" else gap, fold)
     if found:
         return found[0], local, name, gap, fold
-    if gap_at(local, zone) is None:
+    missing = gap_at(local, zone)
+    if missing is not None and gap == "raise":
+        better = ', or gap="next"' if missing[1] < DATE_LINE_US else ""
+        raise MissingTime(
+            f"{local:%Y-%m-%d %H:%M:%S} does not exist in {name}, where clocks are put forward over it; "
+            f"choose another time{better}",
+            local,
+            missing[0],
+        )
+    if missing is None:
         raise RuleError(f"at({local!r}, tz={name!r}): is not within the years 1 to 9999 in UTC; choose a nearer time")
     why = "would never fire" if gap == "skip" else "the zone left out those hours, and nothing can be due in them"
     raise RuleError(f"at({local!r}, tz={name!r}, gap={gap!r}): does not exist there, and so {why}; choose another time")

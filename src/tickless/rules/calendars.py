@@ -26,7 +26,7 @@ from tickless.rules.walls import (
     wall_from,
     zone_named,
 )
-from tickless.rules.zones import Fold, Gap, instants_at, wall_of, zone_name, zone_of
+from tickless.rules.zones import Fold, Gap, gap_at, instants_at, naive_us, wall_of, zone_name, zone_of
 
 _MOST_DAYS = date.max.toordinal()
 _MOST_MONTHS = 12 * date.max.year
@@ -132,6 +132,10 @@ class Calendar:
     on_days = on_days
     not_on = not_on
 
+    def without_gaps(self) -> Calendar:
+        """The same with gap="skip"."""
+        return _again(self.days, self.months, self.on, self.at, self.tz, "skip", self.fold, self.start, self.anchored)
+
     def _with_start(self, start: datetime | None) -> Calendar:
         return _again(self.days, self.months, self.on, self.at, self.tz, self.gap, self.fold, start, self.anchored)
 
@@ -171,7 +175,9 @@ class Calendar:
         of_day = self.start.time() if self.start is not None else self.at
         words += " at the time at which it is scheduled" if of_day is None else f" at {_time_text(of_day)}"
         words += f", {self.tz}"
-        if self.start is not None and (self.days, bool(self.on)) != (1, False):
+        if self.start is not None and (self.days, bool(self.on)) == (1, False):
+            words += f", from {self.start.date()}" if self.anchored else ""
+        elif self.start is not None:
             words += f", counted from {self.start.date()}"
             if self.months and self.start.day > 28:
                 words += " (in shorter months their last day)"
@@ -304,10 +310,12 @@ def _time_text(of_day: time) -> str:
 
 
 def _bound_at(start: datetime, to_the_moment: bool, zone: tzinfo) -> Instant:
-    """An instant that binds a rule to this start again."""
+    """An instant that binds a rule to this start again; where there is none, one near by."""
     midnight = datetime.combine(start, time())
     for wall in (start,) if to_the_moment else (midnight, start, datetime.combine(start, time.max)):
         found = instants_at(wall, zone, "next", "first")
         if found and wall_of(found[0], zone).date() == start.date():
             return found[0]
-    raise AssertionError(f"no instant of {start} in {zone!r}")
+    # Of a form that was written under another zone database, or by hand: the zone left that day out.
+    missing = gap_at(start, zone)
+    return Instant(naive_us(start)) if missing is None else missing[0]

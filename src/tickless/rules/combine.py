@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
-from typing import TYPE_CHECKING, Literal, Never, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, Never, final
 
 from tickless.errors import RuleError, shown
 from tickless.instants import MIN_INSTANT, Instant
 from tickless.rules.days import DAY, Dates, Days, days_of, first_in, first_out, is_plain
 from tickless.rules.walls import day_begin, wall_near, zone_named
-from tickless.rules.zones import instants_at, stretch_of, zone_name, zone_of
+from tickless.rules.zones import MissingTime, instants_at, stretch_of, zone_name, zone_of
 
 if TYPE_CHECKING:
     from tickless.rules.asking import Rule
@@ -121,8 +121,17 @@ class Union:
 
     def next_after(self, after: Instant) -> Instant | None:
         """The earliest of the next fires of its rules, or None when none has any. Costs as much as all of them."""
-        fires = [fire for rule in self.rules if (fire := rule.next_after(after)) is not None]
-        return min(fires, default=None)
+        first, refusal = None, None
+        for rule in self.rules:
+            try:
+                fire = rule.next_after(after)
+            except MissingTime as missing:
+                refusal = missing if refusal is None or missing.end < refusal.end else refusal
+            else:
+                first = fire if first is None or (fire is not None and fire < first) else first
+        if refusal is not None and (first is None or refusal.end <= first):
+            raise refusal
+        return first
 
     __or__ = union
     __ror__ = union_reversed
@@ -197,31 +206,47 @@ class Filtered:
 
     def _never(self) -> bool:
         after = Instant(-1)
-        if self.rule.next_after(after) is None:
-            after = Instant(MIN_INSTANT - 1)
-        if type(self.cal) is Dates and self.kind == "on_days":
-            if not self.cal.days:
-                return True
-            after = Instant(day_begin(self.cal.days[0], zone_named(self.tz)) - 1)
-        return self.next_after(after) is None
+        try:
+            if self.rule.next_after(after) is None:
+                after = Instant(MIN_INSTANT - 1)
+            if type(self.cal) is Dates and self.kind == "on_days":
+                if not self.cal.days:
+                    return True
+                after = Instant(day_begin(self.cal.days[0], zone_named(self.tz)) - 1)
+            return self.next_after(after) is None
+        except MissingTime:  # gap="raise": an error when its turn comes, and it is a fire
+            return False
+
+    def _next(self, after: Instant, over: MissingTime | None = None) -> _Own | None:
+        """The rule's own next fire, whatever its day: strictly after `after`, also at the end of a gap `over`."""
+        zone = zone_named(self.tz)
+        if over is not None and after <= over.end:
+            after = over.end
+            if _without_gaps(self.rule).next_after(Instant(after - 1)) == after:
+                return _Own(after, wall_near(after, zone), _day_to_come(after, zone), None)
+        try:
+            fire = self.rule.next_after(after)
+        except MissingTime as missing:
+            return _Own(missing.end, missing.wall, missing.wall.date(), missing)
+        return None if fire is None else _Own(fire, wall_near(fire, zone), _day_to_come(fire, zone), None)
 
     def _kept(self, after: Instant) -> Instant | None:
         zone = zone_named(self.tz)
-        fire = self.rule.next_after(after)
+        own = self._next(after)
         first = None
-        while fire is not None:
-            day = wall_near(fire, zone).date()
+        while own is not None:
+            day = own.wall.date()
             first = first or day
             wanted = self._wanted(day)
             if wanted == day:
-                return fire
+                return own.taken()
             begin = None if wanted is None or (day - first).days > MOST_DAYS else day_begin(wanted, zone)
-            if _day_to_come(fire, zone) < day:
-                back = Instant(stretch_of(fire, zone).end)
+            if own.to_come < day:
+                back = Instant(stretch_of(own.fire, zone).end)
                 begin = back if begin is None else min(begin, back)
             if begin is None:
                 return None
-            fire = self.rule.next_after(Instant(max(fire, begin - 1)))
+            own = self._next(Instant(max(own.fire, begin - 1)), own.missing)
         return None
 
     def _shifted(self, after: Instant) -> Instant | None:
@@ -238,10 +263,10 @@ class Filtered:
                 # Clocks that are put back over midnight: the day after begins before this one has ended.
                 early = self._earliest(day + DAY, after) if following < fire and day + DAY not in self.cal else None
                 return fire if early is None else min(fire, early)
-            later = self.rule.next_after(following)
+            later = self._next(following)
             if later is None:
                 return None
-            following_day = max(wall_near(later, zone).date(), day + DAY)
+            following_day = max(later.wall.date(), day + DAY)
             first = first or following_day
             if (following_day - first).days > MOST_DAYS:
                 return None
@@ -251,14 +276,13 @@ class Filtered:
     def _earliest(self, day: date, after: Instant) -> Instant | None:
         """The earliest fire on a day that is left, strictly after `after`: one of its own, or one that is moved."""
         zone = zone_named(self.tz)
-        fires = [*self._moved_to(day, after)]
-        own = self.rule.next_after(Instant(max(after, day_begin(day, zone) - 1)))
-        while own is not None and _day_to_come(own, zone) <= day:
-            if wall_near(own, zone).date() == day:
-                fires.append(own)
-                break
-            own = self.rule.next_after(own)
-        return min(fires, default=None)
+        moved = min(self._moved_to(day, after), default=None)
+        own = self._next(Instant(max(after, day_begin(day, zone) - 1)))
+        while own is not None and own.to_come <= day:
+            if own.wall.date() == day:
+                return moved if moved is not None and moved < own.fire else own.taken()
+            own = self._next(own.fire, own.missing)
+        return moved
 
     def _moved_to(self, day: date, after: Instant) -> Iterator[Instant]:
         """Of each day that is left out right before `day` the earliest fire that lands strictly after `after`."""
@@ -272,14 +296,13 @@ class Filtered:
             if wall.date() == day:  # what is earlier in the day has been
                 here = instants_at(datetime.combine(origin, wall.time()), zone, "next", "first")
                 begin = here[0] if here else begin
-            fire = self.rule.next_after(Instant(begin - 1))
-            while fire is not None and _day_to_come(fire, zone) <= origin:
-                there = wall_near(fire, zone)
-                landed = instants_at(datetime.combine(day, there.time()), zone, "next", "first")
-                if there.date() == origin and landed and landed[0] > after:
+            own = self._next(Instant(begin - 1))
+            while own is not None and own.to_come <= origin:
+                landed = instants_at(datetime.combine(day, own.wall.time()), zone, "next", "first")
+                if own.wall.date() == origin and landed and landed[0] > after:
                     yield landed[0]
                     break
-                fire = self.rule.next_after(fire)
+                own = self._next(own.fire, own.missing)
             origin += DAY
 
     def __reduce__(self) -> tuple[Callable[..., Filtered], tuple[object, ...]]:
@@ -298,10 +321,42 @@ class Filtered:
         return f"{self.rule!r}.{self.kind}({self.cal!r}{shift})"
 
     def __str__(self) -> str:
-        days = str(self.cal) if is_plain(self.cal) else f"the days of {shown(self.cal)}"
+        days = str(self.cal) if is_plain(self.cal) else f"the days of {_foreign_name(self.cal)}"
         if self.kind == "on_days":
             return f"{self.rule}, only on {days}"
+        if self.shift == "next" and type(self.rule) is Filtered:  # the filters inside do not look at where it lands
+            return f"{self.rule}, then moved off {days} to the next other day, whatever day that is"
         return f"{self.rule}, not on {days}" + (" but on the next other day" if self.shift == "next" else "")
+
+
+class _Own(NamedTuple):
+    """A fire of the rule that is filtered, its wall time, and the earliest day that it or a later one has."""
+
+    fire: Instant
+    wall: datetime
+    to_come: date
+    missing: MissingTime | None
+    """Its wall time does not exist, and `fire` is the end of the gap: an error, if it is this fire's turn."""
+
+    def taken(self) -> Instant:
+        if self.missing is not None:
+            raise self.missing
+        return self.fire
+
+
+def _foreign_name(cal: Days) -> str:
+    """What stands for it in words. Calendars of holidays are dicts, and would show every date they were asked about."""
+    return type(cal).__name__ if hasattr(type(cal), "__iter__") else shown(cal)
+
+
+def _without_gaps(rule: Rule) -> Rule:
+    """The rule, which has gap="raise", with gap="skip"; a foreign one as it is."""
+    if type(rule) is Filtered:
+        return rule.of(_without_gaps(rule.rule))
+    if type(rule) is Union:
+        return Union(*map(_without_gaps, rule.rules))
+    made: Rule = rule.without_gaps() if hasattr(rule, "without_gaps") else rule
+    return made
 
 
 def _day_to_come(instant: Instant, zone: tzinfo) -> date:

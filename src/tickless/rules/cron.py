@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timezone, tzinfo
 from itertools import islice
 from typing import Any, final
 
@@ -22,6 +22,7 @@ from tickless.rules.zones import (
     DAY_US,
     Fold,
     Gap,
+    MissingTime,
     Stretch,
     naive_of,
     naive_us,
@@ -114,7 +115,22 @@ class Cron:
 
     def __str__(self) -> str:
         """What it means, in words: "every 15 minutes from 09:00 to 17:45, Monday to Friday, Europe/Paris"."""
-        return f"{cron_words(crontab(self.expr))}, {self.tz}{choices_words(*self._choices())}"
+        table = crontab(self.expr)
+        text = cron_words(table)
+        gap, usual_gap, fold, usual_fold = self._choices()
+        if table.fixed and self._looks_wild(text, table):
+            usual_gap, usual_fold = default_gap(False), default_fold(False)
+        return f"{text}, {self.tz}{choices_words(gap, usual_gap, fold, usual_fold)}"
+
+    def _looks_wild(self, text: str, table: Crontab) -> bool:
+        """`0-59 0-23` has the words of `* *`, but is fixed: what it does where clocks change must be said."""
+        night = not {0, 1, 2, 3}.isdisjoint(table.hours)  # when clocks are changed
+        recurs = text.startswith("every ") and not text.startswith("every day")
+        return recurs and night and type(zone_named(self.tz)) is not timezone
+
+    def without_gaps(self) -> Cron:
+        """The same with gap="skip"."""
+        return _again(self.expr, self.tz, "skip", self.fold)
 
     def _choices(self) -> tuple[Gap, Gap, Fold, Fold]:
         """What was chosen for gap and fold, each with what it would be otherwise."""
@@ -206,9 +222,11 @@ def _over_gap(rule: Cron, part: Stretch, wall: int, search: _Search) -> tuple[In
     if wall >= end:
         return None, wall
     if rule.gap == "raise":
-        raise RuleError(
+        raise MissingTime(
             f"{rule!r}: {naive_of(wall):%Y-%m-%d %H:%M:%S} does not exist in {rule.tz}, where clocks are "
-            f'put forward over it; choose another time, or gap="next" or "skip"'
+            f'put forward over it; choose another time, or gap="next" or "skip"',
+            naive_of(wall),
+            Instant(part.start),
         )
     if rule.gap == "next" and part.offset_us - part.before_us < DATE_LINE_US:
         return Instant(part.start), search.after(end)  # strictly after: a match at the end itself is the same fire

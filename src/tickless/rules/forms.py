@@ -219,7 +219,11 @@ def _read_every(fields: _Fields) -> Rule:
         return Every(interval, sliding=fields.flag("sliding"), anchor=datetime_of(fields.instant("anchor_us")))
     rule = Every(interval, sliding=fields.flag("sliding"))
     first = fields.integer("first_us", None)  # may lie past the year 9999: then it never fires
-    return rule if first is None else rule.bound(Instant(first - rule.interval_us))
+    if first is None:
+        return rule
+    if first < MIN_INSTANT:
+        fields.refuse(f'"first_us" is {shown(first)}, before the year 1')
+    return rule.bound(Instant(first - rule.interval_us))
 
 
 def _write_cron(rule: Cron, _: int) -> dict[str, Any]:

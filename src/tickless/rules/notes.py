@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 
+from tickless.errors import RuleError
 from tickless.instants import SECOND_US, Instant
 from tickless.rules.asking import Rule, checked_next, span
 from tickless.rules.at import At
@@ -18,6 +19,7 @@ from tickless.rules.rrule import RRule
 from tickless.rules.walls import day_begin, zone_named
 from tickless.rules.zones import (
     DATE_LINE_US,
+    MissingTime,
     instants_at,
     is_twice,
     naive_of,
@@ -50,43 +52,58 @@ def notes_on(rule: Rule, before: Instant, fire: Instant) -> list[str]:
 
     Asks our own rules only. Costs some microseconds where clocks do not change in between.
     """
-    return list(dict.fromkeys(_notes(rule, before, fire)))
+    try:
+        return list(dict.fromkeys(_notes(rule, before, fire, ())))
+    except RuleError:  # within hours of an end of the calendar, where there is no wall time
+        return []
 
 
-def _notes(rule: Rule, before: Instant, fire: Instant) -> Iterator[str]:
+def _notes(rule: Rule, before: Instant, fire: Instant, filters: tuple[Filtered, ...]) -> Iterator[str]:
     if type(rule) is Union:
         for part in rule.rules:
-            yield from _notes(part, before, fire)
+            yield from _notes(part, before, fire, filters)
     elif type(rule) is Filtered:
-        if _fires_at(rule.rule, fire):
-            # What was left out on the way need not be explained by the clocks.
-            yield from _notes(rule.rule, Instant(fire - 1), fire)
-        elif rule.shift == "next":
+        yield from _notes(rule.rule, before, fire, (*filters, rule))
+        if rule.shift == "next" and not _fires_at(rule.rule, fire):
             yield from _moved(rule, fire)
     elif type(rule) is At:
         if rule.due == fire:
             yield from _once(rule)
     elif isinstance(rule, Cron | Calendar | RRule):
         zone = zone_named(rule.tz)
-        yield from _missing(rule, _in_utc(rule), zone, before, fire)
+        yield from _missing(rule, filters, zone, before, fire)
         yield from _repeated(rule, zone, fire)
         if isinstance(rule, Calendar) and _fires_at(rule, fire):
             yield from _clamped(rule, wall_of(fire, zone))
 
 
 def _fires_at(rule: Rule, fire: Instant) -> bool:
-    return checked_next(rule, Instant(fire - 1)) == fire
+    try:
+        return checked_next(rule, Instant(fire - 1)) == fire
+    except RuleError:  # gap="raise": another fire's turn would be next
+        return False
 
 
 @lru_cache(maxsize=256)
 def _in_utc(rule: Cron | Calendar | RRule) -> Rule:
-    """The rule as if its zone were UTC, where every wall time exists once: its fires are the wall times it wants."""
-    return from_json({**to_json(rule), "tz": "UTC", "gap": "next", "fold": "first"})
+    """The rule as if its zone were UTC, where every wall time exists once: its fires are the wall times it wants.
+
+    Without COUNT and UNTIL, which would end elsewhere there: count what is skipped, and take UTC for wall time.
+    """
+    form = {**to_json(rule), "tz": "UTC", "gap": "next", "fold": "first"}
+    if type(rule) is RRule:
+        form["rrule"] = ";".join(part for part in rule.text.split(";") if not part.startswith(("COUNT=", "UNTIL=")))
+    try:
+        return from_json(form)
+    except RuleError:  # its second fire, which COUNT left out, is too far away
+        return from_json({**form, **({"rrule": rule.text} if type(rule) is RRule else {})})
 
 
-def _missing(rule: Cron | Calendar | RRule, twin: Rule, zone: tzinfo, before: Instant, fire: Instant) -> Iterator[str]:
-    """The wanted wall times that clocks were put forward over, in (before, fire]."""
-    after = before
+def _missing(
+    rule: Cron | Calendar | RRule, filters: tuple[Filtered, ...], zone: tzinfo, before: Instant, fire: Instant
+) -> Iterator[str]:
+    """The wanted wall times that clocks were put forward over, in (before, fire], on days that are left."""
+    after, twin = before, _in_utc(rule)
     for _ in range(MOST_CHANGES):
         change = next_change(zone, after)
         if change is None or change[0] > fire:
@@ -98,10 +115,21 @@ def _missing(rule: Cron | Calendar | RRule, twin: Rule, zone: tzinfo, before: In
         if lost is None:
             continue
         first, last = naive_of(lost[1]), naive_of(lost[2])
+        # What was left out anyway need not be explained by the clocks, nor what comes after the rule's end.
+        if not all((first.date() in one.cal) is (one.kind == "on_days") for one in filters) or _ended(rule, after):
+            continue
         moved = rule.gap == "next" and after_us - before_us < DATE_LINE_US
         which = f"{_time(first)} does" if first == last else f"{_time(first)} to {_time(last)} do"
         what = f"fires at {_time(wall_of(after, zone))}" if moved else "no fire then"
-        yield f"{which} not exist on {_day(first)} in {zone_name(zone)}; {what}"
+        yield f"{which} not exist on {_day(first, wall_of(fire, zone))} in {zone_name(zone)}; {what}"
+
+
+def _ended(rule: Rule, after: Instant) -> bool:
+    """Of a rule in a union: it has no fire any more from `after` on."""
+    try:
+        return checked_next(rule, Instant(after - 1)) is None
+    except RuleError:  # gap="raise": there is one
+        return False
 
 
 def _repeated(rule: Rule, zone: tzinfo, fire: Instant) -> Iterator[str]:
@@ -137,20 +165,29 @@ def _moved(rule: Filtered, fire: Instant) -> Iterator[str]:
     """From which days that are left out a fire came."""
     zone = zone_named(rule.tz)
     landed = wall_of(fire, zone)
-    first = landed.date()
+    first, there = landed.date(), landed
     while first > date.min and (landed.date() - first).days < MOST_MOVED_DAYS and first - DAY in rule.cal:
         first -= DAY
-    after, days = Instant(day_begin(first, zone) - 1), []
+    after, days, lost = Instant(day_begin(first, zone) - 1), list[str](), list[str]()
     for _ in range(MOST_MOVED_FIRES):
-        own = rule.rule.next_after(after)
+        try:
+            own = rule.rule.next_after(after)
+        except MissingTime as missing:
+            own, there = missing.end, missing.wall
+        else:
+            there = there if own is None else wall_of(own, zone)
         if own is None or own >= fire:
             break
-        there = wall_of(own, zone)
-        if instants_at(datetime.combine(landed, there.time()), zone, "next", "first") == (fire,):
-            days.append(_day(there))
+        wanted = datetime.combine(landed, there.time())
+        if there.date() < landed.date() and instants_at(wanted, zone, "next", "first") == (fire,):
+            days.append(_day(there, landed))
+            if wanted != landed.replace(fold=0):
+                lost.append(f"{_time(wanted)} does not exist on {_day(wanted)} in {zone_name(zone)}")
         after = own
     if days:
         yield f"moved from {listed(list(dict.fromkeys(days)))}"
+        yield from (f"{which}; fires at {_time(landed)}" for which in dict.fromkeys(lost))
+        yield from _repeated(rule, zone, fire)
 
 
 def offset_text(instant: Instant, zone: tzinfo) -> str:
@@ -171,6 +208,7 @@ def _nth(day: int) -> str:
     return f"{day}{'st' if day % 10 == 1 else 'th'}"
 
 
-def _day(wall: datetime) -> str:
-    """`28 Mar`, in English whatever the host speaks."""
-    return f"{wall.day} {_MONTHS[wall.month - 1]}"
+def _day(wall: datetime, beside: datetime | None = None) -> str:
+    """`28 Mar`, in English whatever the host speaks; with its year where that is not the one of `beside`."""
+    year = "" if beside is None or beside.year == wall.year else f" {wall.year}"
+    return f"{wall.day} {_MONTHS[wall.month - 1]}{year}"

@@ -11,14 +11,14 @@ from typing import Literal
 from tickless.errors import RuleError, shown
 from tickless.instants import MAX_INSTANT, SECOND_US, Instant, datetime_of, instant_of
 from tickless.rules.asking import COUNT_LIMIT, Rule, checked_next, first_fire, span
-from tickless.rules.combine import Filtered, Union
+from tickless.rules.combine import MOST_SHIFT_DAYS, Filtered, Union
 from tickless.rules.cron import Cron
-from tickless.rules.days import is_plain
+from tickless.rules.days import first_out, is_plain
 from tickless.rules.every import Every
 from tickless.rules.grammar import crontab
 from tickless.rules.notes import notes_on, zone_shown
 from tickless.rules.walls import wall_near, zone_named
-from tickless.rules.zones import next_change, wall_of, zone_of
+from tickless.rules.zones import MissingTime, next_change, wall_of, zone_of
 
 MOST_PARTS = 20
 """Unions of more rules are not counted beyond 1,000 fires."""
@@ -91,9 +91,19 @@ def _entry(due: Instant, zone: tzinfo, notes: tuple[str, ...]) -> Fire:
 
 
 def _fires(rule: Rule, after: Instant, until: Instant | None = None) -> Iterator[Instant]:
-    while (fire := checked_next(rule, after)) is not None and (until is None or fire <= until):
-        yield fire
-        after = fire
+    try:
+        while (fire := checked_next(rule, after)) is not None and (until is None or fire <= until):
+            yield fire
+            after = fire
+    except RuleError as error:
+        if until is None or not lies_beyond(error, until):
+            raise
+
+
+def lies_beyond(error: RuleError, until: Instant) -> bool:
+    """Whether a rule refused a fire, with gap="raise", whose turn comes after `until`."""
+    missing = error.__cause__ or error  # a rule with foreign parts is quoted
+    return isinstance(missing, MissingTime) and missing.end > until
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +118,24 @@ def fires_in_year(rule: Rule, start: datetime) -> Count:
     """How often the rule fires in the 365 days after `start`; bound to that if it is not bound.
 
     Exact to 1,000, and for `every` always; at most so many where each run puts off the next. For more of a cron, about:
-    the matching times of a day times the matching days. For more of a union, at most: the sum. Costs at most 1,000
+    the matching times of a day times the matching days. For more of a union, at most: the sum, and two days' fires more
+    for each cron of which it is known about. A one-shot that is due runs at once, and so counts. Costs at most 1,000
     questions, and as many for each part of a union. Raises RuleError as `checked_next` does.
     """
     asked = instant_of(start, "fires_in_year(start)")
     until = Instant(min(asked + YEAR_US, MAX_INSTANT))
     bound = rule.bound(asked)
+    if not rule.recurring:
+        due = first_fire(bound, asked)
+        return Count(int(due is not None and due <= until), "exactly")
     if type(bound) is Every and bound.sliding:
         return Count(YEAR_US // bound.interval_us, "at most")
     if type(bound) is Union and len(bound.rules) <= MOST_PARTS:
         counts = [fires_in_year(part, start) for part in bound.rules]
-        fires = sum(count.fires for count in counts)
+        fires = sum(
+            count.fires + (count.known == "about") * 2 * _a_day(part)
+            for part, count in zip(bound.rules, counts, strict=True)
+        )
         if fires >= 2 * COUNT_LIMIT:  # else the union itself is counted, each fire once
             known = all(count.known != "at least" for count in counts)
             return Count(fires, "at most") if known else Count(max(count.fires for count in counts), "at least")
@@ -137,20 +154,34 @@ def _estimate(rule: Rule, asked: Instant) -> int:
     Clock changes, and the halves of the first and the last day, are left out.
     """
     filters: list[Filtered] = []
+    times = _a_day(rule)
     while type(rule) is Filtered and is_plain(rule.cal):
         filters.append(rule)
         rule = rule.rule
     if type(rule) is not Cron:
         return 0
     table, first = crontab(rule.expr), wall_near(asked, zone_named(rule.tz)).date()
-    year = (first + timedelta(days) for days in range(min(365, (date.max - first).days)))
-    days = sum(
-        table.search.match_day(day)
-        and day.month in table.months
-        and all((day in one.cal) is (one.kind == "on_days") for one in filters)
-        for day in year
-    )
-    return days * len(table.hours) * len(table.minutes) * len(table.seconds)
+    last = first + timedelta(min(364, (date.max - first).days))
+    early = first - timedelta(min(MOST_SHIFT_DAYS, (first - date.min).days))  # from there a fire may have been moved
+    year = (early + timedelta(days) for days in range((last - early).days + 1))
+    days = {day for day in year if table.search.match_day(day) and day.month in table.months}
+    for one in reversed(filters):
+        kept = {day for day in days if (day in one.cal) is (one.kind == "on_days")}
+        if one.shift == "next":
+            moved = (first_out(one.cal, day, MOST_SHIFT_DAYS + 1) for day in days - kept)
+            kept |= {day for day in moved if day is not None}
+        days = kept
+    return sum(first <= day <= last for day in days) * times
+
+
+def _a_day(rule: Rule) -> int:
+    """The times of a day of a cron, or of one that is confined to some days; 0 for others."""
+    while type(rule) is Filtered:
+        rule = rule.rule
+    if type(rule) is not Cron:
+        return 0
+    table = crontab(rule.expr)
+    return len(table.hours) * len(table.minutes) * len(table.seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,17 @@ class Recur:
     def given(self, name: str) -> tuple[int, ...]:
         return self.by.get(name, ())
 
+    def numbered_days(self) -> tuple[tuple[int, int], ...]:
+        """BYDAY for dateutil, which fires only where numbered and plain days both match; here one of them is enough.
+
+        So beside numbered days a plain one becomes each of its kind, from the first on.
+        """
+        if all(which == 0 for _, which in self.days) or all(which for _, which in self.days):
+            return self.days
+        most = 5 if self.freq == "MONTHLY" or "BYMONTH" in self.by else 53
+        numbers = range(1, most + 1)
+        return tuple((day, number) for day, which in self.days for number in ([which] if which else numbers))
+
 
 def normal(text: object) -> str:
     """The text in capitals, its parts in the order of the RFC, without "RRULE:". Raises RuleError for no RRULE."""
@@ -216,7 +227,8 @@ def _check_together(text: str, recur: Recur) -> None:
         _fail(text, f"BYDAY with a number, such as 1MO, is for FREQ=MONTHLY and YEARLY, not for {freq}")
     if numbered and "BYWEEKNO" in by:
         _fail(text, "BYDAY takes no numbers beside BYWEEKNO")
-    if numbered and (freq == "MONTHLY" or "BYMONTH" in by) and min(map(abs, numbered)) > 5:
+    all_numbered = len(numbered) == len(recur.days) > 0
+    if all_numbered and (freq == "MONTHLY" or "BYMONTH" in by) and min(map(abs, numbered)) > 5:
         _fail(text, "BYDAY counts beyond the fifth in a month, so it never fires")
     if "BYSETPOS" in by:
         if len(by) == 1 and not recur.days:
@@ -246,7 +258,8 @@ def words(recur: Recur, start: datetime) -> str:
     parts = [f"every {unit}" if recur.interval == 1 else f"every {recur.interval} {unit}s"]
     if recur.days:
         every = recur.freq in ("YEARLY", "MONTHLY")
-        parts.append(f"on {listed([_day_words(day, which, every) for day, which in recur.days])}")
+        days = [(day, which) for day, which in recur.days if not which or (day, 0) not in recur.days]
+        parts.append(f"on {listed([_day_words(day, which, every) for day, which in days])}")
     for name, form in (
         ("BYMONTHDAY", "on the {} of the month"),
         ("BYYEARDAY", "on the {} day of the year"),
@@ -261,6 +274,10 @@ def words(recur: Recur, start: datetime) -> str:
     text = " ".join(part for part in parts if part)
     if "BYSETPOS" in recur.by:
         text += f", of these the {listed([_nth(number) for number in recur.by['BYSETPOS']])} of each {unit}"
+    if recur.wkst and (
+        "BYWEEKNO" in recur.by or (recur.freq == "WEEKLY" and (recur.interval > 1 or "BYSETPOS" in recur.by))
+    ):
+        text += f", weeks begin on {DAY_NAMES[recur.wkst]}"
     if recur.count is not None:
         text += f", {recur.count} times" if recur.count > 1 else ", once"
     if recur.until is not None:
@@ -298,6 +315,9 @@ def _time_words(recur: Recur, start: datetime) -> str:
         return (
             f"at {listed(times)}" if len(times) <= 4 else f"at {len(times)} times of day from {times[0]} to {times[-1]}"
         )
+    # What is left open is the start's: said where it is not the full hour or minute.
+    minutes = minutes or ((start.minute,) if level == 4 and start.minute else ())
+    seconds = seconds or ((start.second,) if level < 6 and start.second else ())
     parts = [f"at second {listed([*map(str, seconds)])}"] if seconds else []
     parts += [f"at minute {listed([*map(str, minutes)])}"] if minutes else []
     parts += [f"in hour {listed([*map(str, hours)])}"] if hours else []

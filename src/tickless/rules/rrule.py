@@ -29,7 +29,7 @@ from tickless.rules.walls import (
     wall_from,
     zone_named,
 )
-from tickless.rules.zones import DAY_US, Fold, Gap, wall_of, zone_name, zone_of
+from tickless.rules.zones import DAY_US, Fold, Gap, MissingTime, wall_of, zone_name, zone_of
 
 CYCLE_YEARS = 400
 """The calendar repeats after so many years, weekdays included."""
@@ -80,7 +80,10 @@ class RRule:
         first = self.next_after(Instant(MIN_INSTANT - 1))
         if first is None:
             raise RuleError(f"{self!r}: never fires")
-        second = self.next_after(first)
+        try:
+            second = self.next_after(first)
+        except MissingTime:  # gap="raise": an error when its turn comes, not here
+            return
         if second is not None and second - first > MOST_YEARS * 366 * DAY_US:
             raise RuleError(f"{self!r}: its second fire is more than {MOST_YEARS} years away; give dates with at(...)")
 
@@ -96,7 +99,12 @@ class RRule:
         """
         cursor = _CURSORS.pop(self, None)  # taken out in one step: another thread makes one of its own
         if cursor is None or not cursor.forward(after):
-            cursor = Cursor(after, _fires(self, after))
+            try:
+                cursor = Cursor(after, _fires(self, after, self.gap))
+            except MissingTime as missing:
+                if read(self.text).count is not None and missing.end > _last(self):
+                    return None
+                raise
         fire = cursor.fire  # before it is put back: from then on it is somebody else's
         if len(_CURSORS) >= _MOST_CURSORS:
             _CURSORS.clear()
@@ -104,6 +112,10 @@ class RRule:
         if fire is not None and read(self.text).count is not None and fire > _last(self):
             return None
         return fire
+
+    def without_gaps(self) -> RRule:
+        """The same with gap="skip"."""
+        return _again(self.text, self.start, self.tz, "skip", self.fold)
 
     __or__ = union
     __ror__ = union_reversed
@@ -120,8 +132,12 @@ class RRule:
         return f"rrule({self.text!r}, start={self.start!r}{tz}{choices})"
 
     def __str__(self) -> str:
-        begin = f"{self.tz}, from {self.start.date()}"
-        return f"{words(read(self.text), self.start)}, {begin}{choices_words(self.gap, 'skip', self.fold, 'first')}"
+        recur = read(self.text)
+        start = str(self.start.date())
+        if FREQUENCIES.index(recur.freq) > 3:  # hours and less are counted from the time of day
+            start = self.start.isoformat(" ", "auto" if self.start.second else "minutes")
+        begin = f"{self.tz}, from {start}"
+        return f"{words(recur, self.start)}, {begin}{choices_words(self.gap, 'skip', self.fold, 'first')}"
 
 
 rrule = RRule
@@ -176,11 +192,13 @@ def _local(start: datetime, tz: str | tzinfo | None) -> tuple[datetime, str]:
 def _last(rule: RRule) -> Instant:
     """The COUNT-th fire, or the last one if there are fewer; before all time if there is none."""
     before = Instant(MIN_INSTANT - 1)
-    newest = deque(islice(_fires(rule, before), read(rule.text).count), maxlen=1)
+    # What does not exist is not counted, so an error in a gap on the way would help nobody.
+    counted = _fires(rule, before, "skip" if rule.gap == "raise" else rule.gap)
+    newest = deque(islice(counted, read(rule.text).count), maxlen=1)
     return newest[0] if newest else before
 
 
-def _fires(rule: RRule, after: Instant) -> Iterator[Instant]:
+def _fires(rule: RRule, after: Instant, gap: Gap) -> Iterator[Instant]:
     """The fires strictly after `after`, up to UNTIL; COUNT is not looked at."""
     zone, until = zone_named(rule.tz), read(rule.text).until
     end = MAX_INSTANT
@@ -188,10 +206,14 @@ def _fires(rule: RRule, after: Instant) -> Iterator[Instant]:
         end = instant_of(until.moment.replace(tzinfo=UTC), "UNTIL")
     last = MAX_WALL if until is None or until.utc else until.moment
     walls = _walls(rule, wall_from(after, zone, rule.fold), last)
-    for fire in fires_of(walls, zone, rule.gap, rule.fold, after):
-        if fire > end:
-            return
-        yield fire
+    try:
+        for fire in fires_of(walls, zone, gap, rule.fold, after):
+            if fire > end:
+                return
+            yield fire
+    except MissingTime as missing:
+        if missing.end <= end:
+            raise
 
 
 def _walls(rule: RRule, low: datetime, last: datetime) -> Iterator[datetime]:
@@ -259,7 +281,7 @@ def _parts(recur: Recur, start: datetime) -> dict[str, Any]:
     level = FREQUENCIES.index(recur.freq)
     parts: dict[str, Any] = {name.lower(): values for name, values in recur.by.items()}
     if recur.days:
-        parts["byweekday"] = [_weekday()(day, which or None) for day, which in recur.days]
+        parts["byweekday"] = [_weekday()(day, which or None) for day, which in recur.numbered_days()]
     elif recur.by.keys() & {"BYMONTHDAY", "BYYEARDAY"}:
         pass
     elif "BYWEEKNO" in recur.by or recur.freq == "WEEKLY":

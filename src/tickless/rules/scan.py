@@ -81,11 +81,10 @@ class Scanner:
                 self.fail(f"{number.group()} of what? write a unit, e.g. {number.group()}s, {number.group()}m", start)
             name = UNITS.get(unit.group(1)) or UNITS.get(unit.group(1).lower())
             if name is None:
-                units = "us, ms, s, m, h, d, w, months, years"
-                self.fail(
-                    f"{unit.group(1)!r} is no unit of time{nearest(unit.group(1), UNITS, f'; units are {units}')}",
-                    unit.start(1),
-                )
+                otherwise = "; units are us, ms, s, m, h, d, w, months, years"
+                month = unit.group(1).lower() in ("mo", "mos")  # which is nearer to m, a minute
+                hint = nearest("month" if month else unit.group(1), UNITS, otherwise)
+                self.fail(f"{unit.group(1)!r} is no unit of time{hint}", unit.start(1))
             found.append((number.group(), name, start))
             self._move(unit.end())
         return found

@@ -13,7 +13,7 @@ from typing import get_args
 
 from tickless.errors import RuleError, shown
 from tickless.instants import MAX_INSTANT, MIN_INSTANT, Instant
-from tickless.rules.zones import Fold, Gap, gap_at, instants_at, naive_of, naive_us, stretch_of, zone_of
+from tickless.rules.zones import Fold, Gap, MissingTime, gap_at, instants_at, naive_of, naive_us, stretch_of, zone_of
 
 MIN_WALL = datetime.min  # noqa: DTZ901  # wall times are naive
 MAX_WALL = datetime.max  # noqa: DTZ901  # wall times are naive
@@ -47,7 +47,11 @@ def fires_of(walls: Iterable[datetime], zone: tzinfo, gap: Gap, fold: Fold, afte
     """
     second: deque[Instant] = deque()  # of fold="both": passes that come after the next wall times' first
     for wall in walls:
-        found = instants_at(wall, zone, gap, fold)
+        try:
+            found = instants_at(wall, zone, gap, fold)
+        except MissingTime:
+            yield from second
+            raise
         while found and second and second[0] < found[0]:
             after = second.popleft()
             yield after

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from tickless.instants import Instant, datetime_of
 from tickless.rules.every import Every
+from tickless.rules.zones import MissingTime
 
 if TYPE_CHECKING:
     from tickless.rules.asking import Rule
@@ -46,7 +47,12 @@ class Window:
 
     def next_after(self, after: Instant) -> Instant | None:
         """The first fire strictly after `after`, or None when there is none up to `last`."""
-        fire = self.rule.next_after(self.clipped(after))
+        try:
+            fire = self.rule.next_after(self.clipped(after))
+        except MissingTime as missing:  # gap="raise": its turn would come after the end
+            if self.last is not None and missing.end > self.last:
+                return None
+            raise
         return fire if fire is None or self.last is None or fire <= self.last else None
 
     def clipped(self, after: Instant) -> Instant:

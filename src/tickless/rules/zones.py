@@ -32,6 +32,18 @@ _UTC_NAMES = frozenset({"UTC", "utc", "Z"})
 _HOST_NAMES = frozenset({"localtime", "local", "posixrules"})
 
 
+class MissingTime(RuleError):
+    """With gap="raise": clocks are put forward over the naive `wall`. Its turn would come at `end`, that of the gap."""
+
+    def __init__(self, why: str, wall: datetime, end: Instant) -> None:
+        super().__init__(why, wall, end)
+        self.wall = wall
+        self.end = end
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def zone_of(tz: object, what: str) -> tzinfo:
     """The zone that `tz` names: a key of the zone database, "UTC", or an offset such as "+05:30"; or a zone as it is.
 
@@ -95,9 +107,11 @@ def instants_at(wall: datetime, zone: tzinfo, gap: Gap, fold: Fold) -> tuple[Ins
         return ()
     end, length_us = missing
     if gap == "raise":
-        raise RuleError(
+        raise MissingTime(
             f"{wall:%Y-%m-%d %H:%M:%S} does not exist in {zone_name(zone)}, where clocks are put forward over it; "
-            f'choose another time, or gap="next" or "skip"'
+            f'choose another time, or gap="next" or "skip"',
+            wall,
+            end,
         )
     return (end,) if gap == "next" and length_us < DATE_LINE_US else ()
 
