@@ -64,6 +64,12 @@ def test_a_rule_that_counts_from_when_it_is_scheduled_counts_from_the_start() ->
     assert world.after(minutes=40) == ["12:15:00", "12:25:00", "12:35:00"]
 
 
+def test_a_start_at_this_very_moment_counts() -> None:
+    """As it would a microsecond earlier."""
+    assert Fires(every(minutes=10), start=NOON).after(minutes=20) == ["12:00:00", "12:10:00", "12:20:00"]
+    assert Fires(cron("0 * * * *"), start=NOON).after(minutes=20) == ["12:00:00"]
+
+
 def test_a_start_that_has_been_gives_the_grid_and_no_fire_of_the_past() -> None:
     world = Fires(every(minutes=10), start=noon(minutes=-25))
     assert world.after(minutes=20) == ["12:05:00", "12:15:00"]

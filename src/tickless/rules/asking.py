@@ -106,7 +106,8 @@ def first_fire(rule: Rule, now: Instant) -> Instant | None:
     """
     if type(rule) is Due or type(rule) is At:
         return rule.due
-    fire = checked_next(rule, now)
+    starts_now = type(rule) is Window and rule.first == now  # a fire at its start counts
+    fire = checked_next(rule, Instant(now - 1) if starts_now else now)
     if fire is None and now > 0 and not rule.recurring:
         return checked_next(rule, Instant(0))
     return fire
