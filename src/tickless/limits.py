@@ -63,4 +63,9 @@ def _jitter_us(when: Rule, jitter: float | timedelta) -> int:
             f"jitter={shown(jitter)}: spreads fires that would come together, and a sliding rule measures from the "
             "finish of each run; leave one of them out"
         )
+    if is_ours(when) and isinstance(when, Every) and jitter_us >= when.interval_us:
+        raise ScheduleError(
+            f"jitter={shown(jitter)}: is as long as the interval of {when!r} or longer, so that fires would change "
+            "places; choose a shorter one"
+        )
     return jitter_us

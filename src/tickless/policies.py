@@ -97,12 +97,12 @@ def after_run(rule: Rule, due: Instant, finished: Instant, jitter_us: int = 0) -
 
 
 def jitter_of(key: str, due: Instant, jitter_us: int) -> int:
-    """By how much this fire is late on purpose: 0 to `jitter_us`, evenly spread, the same whenever it is asked.
+    """By how much this fire is late on purpose: from 0 to below `jitter_us`, evenly, the same whenever it is asked.
 
     Drawn from the task's key and the fire, so that it needs no memory, and a replay or another process agrees.
     """
     drawn = int.from_bytes(blake2b(f"{key}@{due}".encode(), digest_size=8).digest())
-    return drawn % (jitter_us + 1)
+    return drawn % max(1, jitter_us)
 
 
 def same_rule(old: Rule, new: Rule) -> bool:

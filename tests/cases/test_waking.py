@@ -236,6 +236,26 @@ def test_BUG_087_burst_runs_in_the_order_of_scheduling() -> None:
         assert order == list(range(500)) * 100, "and so each time, on the grid"
 
 
+def test_BUG_087_jitter_spreads_a_burst_the_same_way_each_time() -> None:
+    """In life: five hundred hourly tasks on the full hour flood the pool, for ever in phase."""
+
+    def rounds() -> list[list[tuple[int, int]]]:
+        with inline() as (scheduler, clock):
+            every_hour = every(hours=1, anchor="epoch")
+            tasks = [scheduler.schedule(int, every_hour, id=f"t{n}", jitter=300) for n in range(500)]
+            clock.advance(20 * 3600 + 300)
+            return [[(run.due_us or 0, run.started_us or 0) for run in task.runs()] for task in tasks]
+
+    first = rounds()
+    assert rounds() == first, "the same ids, the same instants"
+    hour = 3600 * SECOND_US
+    for runs in first:
+        assert len(runs) == 20
+        assert all(due % hour == 0 for due, _ in runs), "the plan stays on the grid"
+        assert all(0 <= started - due < 300 * SECOND_US for due, started in runs)
+    assert len({started for runs in first for _, started in runs}) > 9_900, "spread"
+
+
 def test_BUG_087_add_during_a_burst_is_not_behind_it() -> None:
     """In life: while a burst is worked off the program that wants to add a task stands still."""
     clock, pool = FakeClock(), ManualPool(slots=2)
