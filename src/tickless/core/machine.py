@@ -25,6 +25,8 @@ from tickless.core.record import (
     TaskRecord,
     Waiter,
     due_of,
+    holdings,
+    is_apart,
     key_of,
     more_of,
     move,
@@ -153,7 +155,7 @@ class Machine:
 
     def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it."""
-        if task._wall or (task._more is not None and task._more.jitter_us):
+        if is_apart(task):
             task._due = due
             # Never ready at once: only `surface`, which is told the wall time exactly, may say that it has come.
             at = self.instant_of(task, due)
@@ -179,7 +181,7 @@ class Machine:
 
     def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
         task._due = due
-        if task._wall or (task._more is not None and task._more.jitter_us):
+        if is_apart(task):
             task._at = self.instant_of(task, due)
         self.ready.push(task)
         self.signs.stirred = True
@@ -261,8 +263,7 @@ class Machine:
 
     def discard(self, task: TaskRecord) -> None:
         """Keep all that the task holds until the lock is free, should it let go of it before."""
-        when = None if task._more is None else task._more.when
-        self.trash.append((task._work, task._args, task._kwargs, task._rule, when, task))
+        self.trash.append(holdings(task))
 
     def retire(self, task: TaskRecord) -> None:
         """The task has ended: let go of what only a live one needs, and list it among the finished.
@@ -286,15 +287,13 @@ class Machine:
         if outcome is not None:
             self.conclude(run, task, outcome)
         rule, more = task._rule, task._more
-        if rule is None:
-            if more is not None and more.history is not None:
-                more.history.append(run)
-            self.end(task, now)
-            return
         if more is not None and more.history is not None:
             more.history.append(run)
-        else:
+        elif rule is not None:
             history.remember(self, task, run)
+        if rule is None:
+            self.end(task, now)
+            return
         due = run.due
         assert due is not None
         value = None if outcome is None else outcome.value

@@ -246,9 +246,20 @@ def move(run: RunRecord, after: State, reason: Reason | None = None) -> None:
     run.state = after
 
 
+def holdings(task: TaskRecord) -> tuple[object, ...]:
+    """What a task lets go of when it ends. Foreign code may be behind each: keep it until the lock is free."""
+    when = None if task._more is None else task._more.when
+    return task._work, task._args, task._kwargs, task._rule, when, task
+
+
+def is_apart(task: TaskRecord) -> bool:
+    """True when its place in the timeline is not its due: the wall clock drives it, or it has jitter."""
+    return task._wall or (task._more is not None and task._more.jitter_us > 0)
+
+
 def due_of(task: TaskRecord) -> Instant | None:
     """The planned instant of the task's next fire, on the clock that drives it; None when it has no place in time."""
-    if task._wall or task._entry is None or (task._more is not None and task._more.jitter_us):
+    if task._entry is None or is_apart(task):
         return task._due
     return Instant(task._entry >> SEQ_BITS)
 

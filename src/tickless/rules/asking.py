@@ -10,6 +10,7 @@ from tickless.rules.after import After, Due
 from tickless.rules.at import At
 from tickless.rules.calendars import Calendar
 from tickless.rules.combine import Filtered, Union
+from tickless.rules.counting import COUNT_LIMIT, newest
 from tickless.rules.cron import Cron
 from tickless.rules.days import is_plain
 from tickless.rules.every import Every
@@ -43,9 +44,6 @@ class Rule(Protocol):
 
 
 _OURS = frozenset({At, After, Calendar, Cron, Due, Every, RRule})
-
-COUNT_LIMIT = 1_000
-"""Up to here the fires of a rule without arithmetic of its own are counted one by one."""
 
 
 def is_ours(rule: object) -> bool:
@@ -137,7 +135,7 @@ def span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Instant, Inst
         if fire is None or fire > until:
             return count, first, last
         last = fire
-    return COUNT_LIMIT, first, _newest(rule, last, until)
+    return COUNT_LIMIT, first, newest(lambda after: checked_next(rule, after), last, until)
 
 
 def _checked_span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Instant, Instant] | None:
@@ -153,19 +151,3 @@ def _checked_span(rule: Rule, after: Instant, until: Instant) -> tuple[int, Inst
         raise RuleError(f"{shown(rule)}.span({after}, {until}) gave {shown(answer)}, not (count, first, last)")
     count, first, last = answer
     return count, first, last
-
-
-def _newest(rule: Rule, low: Instant, until: Instant) -> Instant:
-    """The newest fire up to `until`, by bisection, from `low`, which is a fire.
-
-    It ends even for a rule that contradicts itself: each answer moves `low` up or `high` down.
-    """
-    high = until  # no fire lies in (high, until]
-    while low < high:
-        middle = Instant((low + high) // 2)
-        fire = checked_next(rule, middle)
-        if fire is None or fire > until:
-            high = middle
-        else:
-            low = fire
-    return low

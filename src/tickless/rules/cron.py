@@ -14,6 +14,7 @@ from typing import Any, final
 from tickless.errors import RuleError
 from tickless.instants import MAX_INSTANT, MIN_INSTANT, Instant
 from tickless.rules.combine import not_on, on_days, union, union_reversed
+from tickless.rules.counting import COUNT_LIMIT, newest
 from tickless.rules.grammar import Crontab, crontab, normal
 from tickless.rules.walls import choices_text, choices_words, fold_choice, gap_choice, zone_named
 from tickless.rules.words import cron_words
@@ -31,8 +32,6 @@ from tickless.rules.zones import (
     zone_of,
 )
 
-COUNT_LIMIT = 1_000
-"""`span` counts fires up to here; more are "at least"."""
 _NEVER = 1 << 62
 """A wall time later than any."""
 _FAR_US = 2 * DAY_US
@@ -98,7 +97,7 @@ class Cron:
             if fire > until:
                 return count, first, last
             count, last = count + 1, fire
-        return count, first, _newest(self, last, until)
+        return count, first, newest(self.next_after, last, until)
 
     __or__ = union
     __ror__ = union_reversed
@@ -231,19 +230,6 @@ def _over_gap(rule: Cron, part: Stretch, wall: int, search: _Search) -> tuple[In
     if rule.gap == "next" and part.offset_us - part.before_us < DATE_LINE_US:
         return Instant(part.start), search.after(end)  # strictly after: a match at the end itself is the same fire
     return None, search.after(end - 1)
-
-
-def _newest(rule: Cron, low: Instant, until: Instant) -> Instant:
-    """The newest fire up to `until`, by bisection, from `low`, which is a fire."""
-    high = until  # no fire lies in (high, until]
-    while low < high:
-        middle = Instant((low + high) // 2)
-        fire = rule.next_after(middle)
-        if fire is None or fire > until:
-            high = middle
-        else:
-            low = fire
-    return low
 
 
 cron = Cron

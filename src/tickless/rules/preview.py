@@ -10,8 +10,9 @@ from typing import Literal
 
 from tickless.errors import RuleError, shown
 from tickless.instants import MAX_INSTANT, SECOND_US, Instant, datetime_of, instant_of
-from tickless.rules.asking import COUNT_LIMIT, Rule, checked_next, first_fire, span
+from tickless.rules.asking import Rule, checked_next, first_fire, span
 from tickless.rules.combine import MOST_SHIFT_DAYS, Filtered, Union
+from tickless.rules.counting import COUNT_LIMIT
 from tickless.rules.cron import Cron
 from tickless.rules.days import first_out, is_plain
 from tickless.rules.every import Every

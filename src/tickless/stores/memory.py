@@ -22,7 +22,18 @@ from typing import Never
 from tickless.core import cancel, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
 from tickless.core.questions import answered
-from tickless.core.record import QUEUED, IllegalMove, RunRecord, TaskRecord, Waiter, ended, more_of, own_run, state_of
+from tickless.core.record import (
+    QUEUED,
+    IllegalMove,
+    RunRecord,
+    TaskRecord,
+    Waiter,
+    ended,
+    holdings,
+    more_of,
+    own_run,
+    state_of,
+)
 from tickless.errors import RuleError, SchedulerClosed, TaskRejected, shown
 from tickless.instants import Instant
 from tickless.policies import Plan
@@ -174,8 +185,7 @@ class MemoryStore:
         run.finished = now
         if task._rule is None and task._more is None and task._children is None and not self._always_hold:
             return self._finish_plain(run, task, outcome)
-        when = None if task._more is None else task._more.when
-        held = (task._work, task._args, task._kwargs, task._rule, when)  # none of it goes before the lock is free
+        held = holdings(task)  # none of it goes before the lock is free
         machine, mine = self.machine, False
         try:
             for mine in map(self.lock.acquire, _NO_WAIT):
@@ -283,8 +293,7 @@ class MemoryStore:
 
     def cancel(self, task: TaskRecord, now: Instant) -> Cancelled:
         with self._hold, self.lock:
-            when = None if task._more is None else task._more.when
-            held = (task._work, task._args, task._kwargs, task._rule, when)  # none of it goes before the lock is free
+            held = holdings(task)  # none of it goes before the lock is free
             answer = cancel.cancel(self.machine, task, now, Reason.CANCELLED)
         del held
         return answer
