@@ -16,6 +16,11 @@ def ratio(kind: str, contender: str, over: str) -> Callable[[Figures], float]:
     return lambda figures: figures.get(contender, kind) / figures.get(over, kind)
 
 
+def more(contender: str, over: str) -> Callable[[Figures], float]:
+    """By how many microseconds a run costs more than the other's."""
+    return lambda figures: 1e6 / figures.get(contender, "per_s") - 1e6 / figures.get(over, "per_s")
+
+
 def plain(kind: str, contender: str = OURS) -> Callable[[Figures], float]:
     return lambda figures: figures.get(contender, kind)
 
@@ -25,6 +30,7 @@ def all_experiments(quick: bool) -> list[Experiment]:
     sizes = [1_000, 100_000] if quick else [1_000, 100_000, 1_000_000]
     return [
         *[_dispatch(count, quick) for count in (10_000, 100_000)],
+        _policies(10_000),
         _now(20_000 if quick else 100_000),
         *[_insert(count, quick) for count in sizes],
         *[_memory(count) for count in sizes[1:]],
@@ -64,6 +70,21 @@ def _dispatch(count: int, quick: bool) -> Experiment:
             Goal("with one observer of everything, x the limit", ratio("per_s", OBSERVED, LIMIT), 1.3),
         ],
     )
+
+
+def _policies(count: int) -> Experiment:
+    params, warm = {"count": count}, {"count": 500}
+    contenders = {OURS: Measure("ours.dispatch", params, warm)}
+    goals = []
+    for policy in ("retry", "timeout", "limit", "rate"):
+        name = f"{OURS}, {policy}"
+        contenders[name] = Measure("ours.dispatch", params | {"policy": policy}, warm)
+        goals.append(Goal(f"{policy}, more a run", more(name, OURS), 3, at_least=False, unit=" µs"))
+    failing, retried = f"{OURS}, fails", f"{OURS}, fails and is tried again"
+    contenders[failing] = Measure("ours.retried", params | {"again": False}, warm | {"again": False})
+    contenders[retried] = Measure("ours.retried", params | {"again": True}, warm | {"again": True})
+    goals.append(Goal("a retry that happens, more an attempt", more(retried, failing), 3, at_least=False, unit=" µs"))
+    return Experiment("policies", f"What a policy costs, dispatch of {count:,}", contenders, goals)
 
 
 def _now(count: int) -> Experiment:

@@ -30,7 +30,7 @@ from workload import (
     weighed,
 )
 
-from tickless import Call, Cancelled, Event, EventKind, Scheduler, State, after, every, simulate
+from tickless import Call, Cancelled, Event, EventKind, Limit, Retry, Scheduler, State, after, every, simulate
 
 # --- dispatch and schedule -------------------------------------------------------------------------------------------
 
@@ -49,18 +49,29 @@ class Watcher:
         self.dropped += sum(event.count for event in events if event.kind is EventKind.DROPPED)
 
 
-def dispatch(count: int, observed: bool = False) -> dict[str, float]:
+POLICIES: dict[str, dict[str, Any]] = {
+    "": {},
+    "retry": {"retry": Retry(3)},
+    "timeout": {"timeout": 60},
+    "limit": {"limit": "many"},
+    "rate": {"limit": "often"},
+}
+LIMITS = [Limit("many", running=WORKERS), Limit("often", starts=1_000_000, per=1)]
+
+
+def dispatch(count: int, observed: bool = False, policy: str = "") -> dict[str, float]:
     """All are due when the scheduler starts; until `wait` says that all have run.
 
     With the observer also the time until the last event is delivered, and the share of the events that were.
+    `policy`: what each task asks for besides; nothing happens for which it would be needed.
     """
-    tally, watcher = CountedNoop(), Watcher()
+    tally, watcher, options = CountedNoop(), Watcher(), POLICIES[policy]
     pool = ThreadPoolExecutor(WORKERS)
-    scheduler = Scheduler(pool, observers=[watcher] if observed else ())
+    scheduler = Scheduler(pool, observers=[watcher] if observed else (), limits=LIMITS)
     # In the future when scheduled, so that each one goes through the timeline; past when the scheduler starts.
     rule = after(0.001)
     for _ in range(count):
-        scheduler.schedule(tally.work, rule)
+        scheduler.schedule(tally.work, rule, **options)
     time.sleep(0.002)
     begun = perf_counter()
     scheduler.start()
@@ -102,6 +113,27 @@ def now(count: int, handles: bool = False) -> dict[str, float]:
     scheduler.close()
     pool.shutdown()
     return rate(count, took)
+
+
+def retried(count: int, again: bool) -> dict[str, float]:
+    """Runs that fail: `count` attempts in all, each a task, or two of one task with a retry between."""
+    pool = ThreadPoolExecutor(WORKERS)
+    scheduler = Scheduler(pool, observers=())
+    options: dict[str, Any] = {"retry": Retry(2, delay=0)} if again else {}
+    for _ in range(count // 2 if again else count):
+        scheduler.schedule(_fail, after(0.001), **options)
+    time.sleep(0.002)
+    begun = perf_counter()
+    scheduler.start()
+    scheduler.wait()
+    took = perf_counter() - begun
+    scheduler.close()
+    pool.shutdown()
+    return rate(count, took)
+
+
+def _fail() -> None:
+    raise OSError
 
 
 # --- insert ----------------------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def test_a_batch_is_as_good_as_single_calls() -> None:
 
     single, batch = World(start=False), World(start=False)
     for call in calls(single):
-        single.scheduler.schedule(call.work, call.when, id=call.id, priority=call.priority)
+        single.scheduler.schedule(call.work, call.when, **call.options)
     batch.scheduler.schedule_many(calls(batch))
     for world in (single, batch):
         world.scheduler.start()

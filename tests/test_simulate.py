@@ -14,6 +14,7 @@ from tickless import (
     Call,
     Event,
     EventKind,
+    Limit,
     PoolError,
     Reason,
     RuleError,
@@ -375,3 +376,28 @@ def test_a_random_draw_comes_from_the_seed_alone(seed: int) -> None:
 
     traces = [simulate(program, seed=seed, slots=2, durations={"work": draw}) for _ in range(2)]
     assert traces[0] == traces[1]
+
+
+# Pools and limits
+
+
+def test_further_pools_have_slots_of_their_own_and_limits_are_the_schedulers() -> None:
+    def program(scheduler: Scheduler) -> None:
+        for n in range(4):
+            scheduler.schedule(nothing, id=f"t{n}", name="work")
+            scheduler.schedule(nothing, id=f"c{n}", name="work", pool="cpu")
+            scheduler.schedule(nothing, id=f"l{n}", name="work", pool="cpu", limit="db", priority=-1)
+
+    limits = [Limit("db", running=1)]
+    trace = simulate(program, slots=1, pools={"cpu": 2}, limits=limits, durations={"work": 1})
+    started = dict(moments(trace))
+    assert [started[f"t{n}"] for n in range(4)] == [0, 1, 2, 3]
+    assert [started[f"c{n}"] for n in range(4)] == [0, 0, 1, 1]
+    assert [started[f"l{n}"] for n in range(4)] == [2, 3, 4, 5]
+    assert simulate(program, slots=1, pools={"cpu": 2}, limits=limits, durations={"work": 1}) == trace
+
+
+@pytest.mark.parametrize("wrong", [5, "cpu", ["cpu"], {"default": 2}, {"cpu": 0}, {"": 1}, {5: 1}, UNSHOWABLE])
+def test_pools_that_are_no_dict_of_names_and_slots_are_refused(wrong: Any) -> None:
+    with pytest.raises((ScheduleError, PoolError), match=r"pools=|slots="):
+        simulate(busy, pools=wrong)

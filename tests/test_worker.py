@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import logging
 import threading
 import traceback
 from collections.abc import Callable
@@ -73,6 +74,60 @@ def test_current_run_follows_a_copied_context_into_a_thread_of_the_users_own() -
 
     World().scheduler.schedule(body, id="x")
     assert seen == ["x"]
+
+
+def test_current_run_tells_its_attempt_and_that_no_lease_was_lost() -> None:
+    """1 for what was never tried before; and in memory nobody else can have it."""
+    seen: list[tuple[int, bool]] = []
+
+    def body() -> None:
+        def look() -> None:
+            run = current_run()
+            seen.append((run.attempt, run.lease_lost))
+
+        look()
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(look,))
+        thread.start()
+        thread.join(PATIENCE_S)
+
+    World().scheduler.schedule(body)
+    assert seen == [(1, False)] * 2
+
+
+def test_the_log_of_a_run_names_it_in_each_line_and_each_record(caplog: pytest.LogCaptureFixture) -> None:
+    """In life: twelve tasks log to one file, and nobody can tell whose "no connection" that was."""
+    world = World()
+
+    def body() -> None:
+        log = current_run().log
+        log.warning("no connection to %s", "db", extra={"host": "db", "task_id": "forged"})
+        log.info("100%")
+        try:
+            raise OSError("gone")
+        except OSError:
+            log.exception("lost")
+
+    with caplog.at_level(logging.INFO, "tickless.run"):
+        world.scheduler.schedule(body, after(2), id="50%\nnight")
+        world.clock.advance(2)
+    first, second, third = caplog.records
+    assert first.getMessage() == "50%\\nnight attempt 1: no connection to db"
+    assert second.getMessage() == "50%\\nnight attempt 1: 100%"
+    assert {first.name, first.funcName, first.module} == {"tickless.run", "body", "test_worker"}
+    said = vars(first)
+    assert (said["task_id"], world.second(said["due"]), said["attempt"], said["host"]) == ("50%\nnight", 2, 1, "db")
+    assert third.exc_info is not None
+    assert isinstance(third.exc_info[1], OSError)
+
+
+def test_the_log_of_a_run_costs_nothing_for_a_level_that_is_off(caplog: pytest.LogCaptureFixture) -> None:
+    class Dear:
+        def __str__(self) -> str:
+            raise AssertionError("formatted for nobody")
+
+    with caplog.at_level(logging.WARNING, "tickless.run"):
+        assert World().scheduler.schedule(lambda: current_run().log.debug(Dear())).state is State.SUCCEEDED
+    assert not caplog.records
 
 
 def test_runs_at_one_time_know_themselves() -> None:

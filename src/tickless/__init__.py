@@ -16,6 +16,7 @@ from tickless.errors import (
     Stopped,
     TaskRejected,
     TaskSkipped,
+    TaskTimedOut,
     TicklessError,
     UnknownTask,
 )
@@ -23,8 +24,9 @@ from tickless.instants import Clock, Instant
 from tickless.observe import Observer
 from tickless.observe.log import LogObserver
 from tickless.output import Output
+from tickless.policies import Limit, Retry
 from tickless.pools import Pool
-from tickless.records import Event, EventKind, Run, TaskInfo
+from tickless.records import Attempt, Event, EventKind, LimitInfo, PoolInfo, Run, TaskInfo
 from tickless.rules import Rule, after, at, cron, every, rrule, weekdays
 from tickless.scheduler import Scheduler
 from tickless.simulate import Trace, simulate
@@ -38,6 +40,8 @@ __all__ = [
     "Task",
     "Call",
     "Pool",
+    "Retry",
+    "Limit",
     "Output",
     "after",
     "at",
@@ -53,7 +57,10 @@ __all__ = [
     "RunIf",
     "Cancelled",
     "Run",
+    "Attempt",
     "TaskInfo",
+    "PoolInfo",
+    "LimitInfo",
     "Event",
     "EventKind",
     "Rule",
@@ -76,6 +83,7 @@ __all__ = [
     "OutputGone",
     "TaskSkipped",
     "TaskRejected",
+    "TaskTimedOut",
     "CancelledError",
     "Stopped",
 ]

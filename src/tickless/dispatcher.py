@@ -14,6 +14,7 @@ from tickless.observe import Journal
 from tickless.observe.text import error_line, traceback_of
 from tickless.pools import Hand
 from tickless.records import EventKind
+from tickless.states import DEFAULT_POOL
 from tickless.stores import Store
 
 BACK_OFF_US = SECOND_US // 10
@@ -29,6 +30,9 @@ class Dispatcher:
         self._clock = clock
         self._journal: Journal
         self._hand: Hand
+        """That of the default pool, and of most schedulers the only one."""
+        self._hands: dict[str, Hand] | None = None
+        """All of them by the name of their pool, where there are several."""
         self._bell = Bell()
         self._thread: Thread | None = None
         self._undrive: Callable[[], None] | None = None
@@ -36,9 +40,10 @@ class Dispatcher:
         self._turning = False
         self._failures = 0
 
-    def feed(self, hand: Hand) -> None:
-        """Which pool's hand to call; said before the start."""
-        self._hand = hand
+    def feed(self, hands: dict[str, Hand]) -> None:
+        """Which hand to call for which pool; said before the start."""
+        self._hand = hands[DEFAULT_POOL]
+        self._hands = hands if len(hands) > 1 else None
 
     def tell(self, journal: Journal) -> None:
         """Where troubles go, and whose events to deliver under a driven clock; said before the start."""
@@ -71,21 +76,31 @@ class Dispatcher:
         elif not self._stopped:
             self.turn()
 
-    def look(self, spare: int = 0) -> None:
+    def look(self, spare: int = 0, pool: str = DEFAULT_POOL) -> None:
         """After any verb of the store, outside every lock: have drainers started, the bell rung, events delivered.
 
-        `spare` runs are taken by the caller itself.
+        `spare` ready runs of `pool` are taken by the caller itself.
         """
         signs = self._signs
         if signs.stirred:
             signs.stirred = False
-            if self._hand.free and self._store.ready_runs() > spare:
+            if self._hands is not None:
+                self._start_all(self._hands, spare, pool)
+            elif self._hand.free and self._store.ready_runs() > spare:
                 self._hand.start(spare)
             if signs.earlier:
                 signs.earlier = False
                 self.ring()
         if self._undrive is not None:
             self._journal.deliver()
+
+    def _start_all(self, hands: dict[str, Hand], spare: int = 0, pool: str = DEFAULT_POOL) -> None:
+        """Start every hand whose pool has ready runs. What one pool does, others do not wait for."""
+        store = self._store
+        for name, hand in hands.items():
+            spared = spare if name == pool else 0
+            if hand.free and store.ready_runs(name) > spared:
+                hand.start(spared)
 
     def turn(self) -> Instant | None:
         """All that is due now, and when to turn next. Whatever goes wrong is told and tried again, later each time.
@@ -109,12 +124,14 @@ class Dispatcher:
         return until
 
     def _turn(self) -> Instant | None:
-        store, clock, hand, signs = self._store, self._clock, self._hand, self._signs
+        store, clock, hand, hands, signs = self._store, self._clock, self._hand, self._hands, self._signs
         while not self._stopped:
             signs.earlier = False
             full = store.due(clock.now(), clock.wall())
             signs.stirred = False  # then look: what becomes ready from here on sets it again
-            if store.ready_runs():
+            if hands is not None:
+                self._start_all(hands)
+            elif store.ready_runs():
                 hand.start()
             if full:
                 continue

@@ -2,55 +2,85 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import Any, Never, Unpack, final
 
+from tickless.checks import plain_text, text
 from tickless.core.record import More, TaskRecord
 from tickless.errors import DependencyError, RuleError, ScheduleError, shown
 from tickless.instants import MAX_INSTANT, Clock, Instant, datetime_of
 from tickless.limits import limited
+from tickless.options import (
+    POLICY_DEFAULTS,
+    CallOptions,
+    Owner,
+    PolicyOptions,
+    check_names,
+    policy_of,
+    put_policy,
+    refuse_name,
+)
 from tickless.output import Output, outputs_in
 from tickless.rules import After, Rule, first_fire
 from tickless.states import RunIf
 from tickless.task import Task
+from tickless.works import BUILTIN, NOT_PLAIN, name_of
 
-_NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
-_BUILTIN = frozenset({BuiltinFunctionType, MethodWrapperType, type})
 _ONE = (str, Task)
 _MAY_HOLD = frozenset({Output, list, tuple, dict})
 """Arguments that may be outputs or hold some."""
 NOTHING: tuple[Any, ...] = ()
 ZERO = 0
-ALL_SUCCEEDED = "all_succeeded"
+ALL_SUCCEEDED, SKIP, LATEST, KEEP = "all_succeeded", "skip", "latest", "keep"
 """The defaults, to be asked for by identity: `==` is foreign code where a caller gives an object of their own."""
 _RUN_IFS = {str(run_if): run_if for run_if in RunIf}
 
 
-class Call(NamedTuple):
-    """One item of `schedule_many`: the arguments of `schedule`. `after_tasks` may name ids of the same batch."""
+DEFAULTS: dict[str, Any] = {
+    "args": NOTHING,
+    "kwargs": None,
+    "id": None,
+    "name": None,
+    "after_tasks": NOTHING,
+    "run_if": ALL_SUCCEEDED,
+    "priority": ZERO,
+    "start": None,
+    "until": None,
+    "max_runs": None,
+    "jitter": None,
+    **POLICY_DEFAULTS,
+    "exists": "error",
+}
+"""Every option of `schedule` -> what it is when nothing is said."""
+_ELSEWHERE = {"exists": "it is about one id, and so said to schedule()"}
 
-    work: Callable[..., Any]
-    when: Rule | None = None
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] | None = None
-    id: str | None = None
-    name: str | None = None
-    after_tasks: Iterable[Task[Any] | str] = ()
-    run_if: str = "all_succeeded"
-    priority: int = 0
-    start: datetime | None = None
-    until: datetime | None = None
-    max_runs: int | None = None
-    jitter: float | timedelta | None = None
+
+@final
+class Call:
+    """One item of `schedule_many`: the arguments of `schedule`. `after_tasks` may name ids of the same batch.
+
+    Checked with its batch; only an option that there is not is a TypeError at once.
+    """
+
+    __slots__ = ("options", "when", "work")
+
+    def __init__(self, work: Callable[..., Any], when: Rule | None = None, **options: Unpack[CallOptions]) -> None:
+        self.work = work
+        self.when = when
+        self.options = options
+        if options:
+            check_names("Call", options, CallOptions.__annotations__, _ELSEWHERE)
+
+    def __repr__(self) -> str:
+        said = [f"{name}={shown(value)}" for name, value in self.options.items()]
+        return f"Call({', '.join([shown(self.work), shown(self.when), *said])})"
 
 
 def check_call(item: object) -> Call:
-    """The item of a batch itself. Raises ScheduleError for what is no Call: a plain tuple would be one by accident."""
-    if type(item) is Call or isinstance(item, Call):
+    """The item of a batch itself. Raises ScheduleError for what is no Call."""
+    if type(item) is Call:
         return item
     raise ScheduleError(
         f"schedule_many: {shown(item)} is no Call; give a list: [Call(f, when, args=(...), id=...), ...]"
@@ -64,9 +94,9 @@ def plain(owner: object, now: Instant, work: Callable[..., Any], when: Rule | No
     """
     kind = type(work)
     if kind is FunctionType:
-        if work.__code__.co_flags & _NOT_PLAIN:
+        if work.__code__.co_flags & NOT_PLAIN:
             return None
-    elif kind not in _BUILTIN:
+    elif kind not in BUILTIN:
         return None
     name = work.__name__
     if type(name) is not str:
@@ -80,70 +110,105 @@ def plain(owner: object, now: Instant, work: Callable[..., Any], when: Rule | No
     return Task(work, NOTHING, None, None, name, 0, None, now, False, None, NOTHING, owner)
 
 
+def plain_child(owner: object, now: Instant, work: Callable[..., Any], after: object) -> Task[Any] | None:
+    """The draft of a function that is to be called when these tasks of ours have succeeded; None where `draft` must.
+
+    Nearly every node of a big graph is one of these.
+    """
+    if type(after) is not list or not after:
+        return None
+    for parent in after:
+        if type(parent) is not Task or parent._owner is not owner:
+            return None
+    task = plain(owner, now, work, None)
+    if task is not None:
+        task._due = None
+        task._parents = tuple(after) if len(after) == 1 else tuple(dict.fromkeys(after))
+    return task
+
+
+def draft_of(owner: Owner, clock: Clock, now: Instant, call: Call) -> Task[Any]:
+    """The draft of one item of a batch. Raises as `draft` does."""
+    task = None if call.options else plain(owner, now, call.work, call.when)
+    return draft(owner, clock, now, call.work, call.when, **call.options) if task is None else task
+
+
 def draft(
-    owner: object,
+    owner: Owner,
     clock: Clock,
     now: Instant,
     work: Callable[..., Any],
     when: Rule | None,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None,
-    id: str | None,
-    name: str | None,
-    after_tasks: Iterable[Task[Any] | str],
-    run_if: str,
-    priority: int,
-    start: datetime | None,
-    until: datetime | None,
-    max_runs: int | None,
-    jitter: float | timedelta | None,
+    /,
+    args: tuple[Any, ...] = NOTHING,
+    kwargs: Mapping[str, Any] | None = None,
+    id: str | None = None,
+    name: str | None = None,
+    after_tasks: Iterable[Task[Any] | str] = NOTHING,
+    run_if: str = ALL_SUCCEEDED,
+    priority: int = ZERO,
+    start: datetime | None = None,
+    until: datetime | None = None,
+    max_runs: int | None = None,
+    jitter: float | timedelta | None = None,
+    **policy: Unpack[PolicyOptions],
 ) -> Task[Any]:
     """A task that has not entered a store yet. Raises ScheduleError, RuleError or DependencyError.
 
-    `owner` is the scheduler whose handles may be parents.
+    `owner` is the scheduler whose handles may be parents, and whose pools and limits may be named.
+    Raises TypeError for an option that there is not, in the name of `schedule`.
     """
-    bare = args is after_tasks is NOTHING and id is None and name is None and kwargs is None and priority is ZERO
-    free = start is None and until is None and max_runs is None and jitter is None
-    if bare and free and run_if is ALL_SUCCEEDED and (task := plain(owner, now, work, when)) is not None:
-        return task
     kind = type(work)
-    if (kind is FunctionType and not work.__code__.co_flags & _NOT_PLAIN) or kind in _BUILTIN:
+    if (kind is FunctionType and not work.__code__.co_flags & NOT_PLAIN) or kind in BUILTIN:
         label = work.__name__
     else:
-        label = _name_of(work)
+        label = name_of(work)
     if type(label) is not str:  # a function can be given a name of any text type
         label = str.__str__(label)
     if name is not None:
-        label = _text("name", name)
+        label = text("name", name)
     if type(args) is not tuple:
-        args = _args(args)
+        args = args_of(args)
     if kwargs is not None:
-        kwargs = _kwargs(kwargs)
+        kwargs = kwargs_of(kwargs)
     if id is not None:
-        id = _text("id", id)
+        id = text("id", id)
         if id[0] == "#":
             raise ScheduleError(f"id {shown(id)}: ids that begin with # are given by the scheduler; choose another")
     if type(priority) is not int:
-        raise ScheduleError(f"priority={shown(priority)}: needs a whole number; higher runs first, 0 is the default")
-    parents, more = NOTHING, None
+        refuse_priority(priority)
+    parents, more, jitter_us = NOTHING, None, 0
     if after_tasks is not NOTHING or args or kwargs or run_if != "all_succeeded":
         parents, more = _links(owner, args, kwargs, after_tasks, run_if)
-    if not free:
-        when, more = limited(when, start, until, max_runs, jitter, more or More())
+    if start is not None or until is not None or max_runs is not None or jitter is not None:
+        when, more, jitter_us = limited(when, start, until, max_runs, jitter, more or More())
     if when is None:
+        rule, wall, recurring = None, False, False
         due = None if parents else now
-        return Task(work, args, kwargs, id, label, priority, None, due, False, more, parents, owner)
-    if type(when) is After:
-        rule, due, wall, recurring = None, when.bound(now).due, False, False
     else:
-        rule, due, wall, recurring = _bound(when, clock, now)
-    if not parents:
-        rule = rule if recurring else None
-        return Task(work, args, kwargs, id, label, priority, rule, due, wall, more, parents, owner)
-    if more is None:
-        more = More()
-    more.when, more.recurring = when, recurring
-    return Task(work, args, kwargs, id, label, priority, None, None, wall, more, parents, owner)
+        rule, due, wall, recurring = planned(when, clock, now)
+    if policy or jitter_us:
+        if not policy.keys() <= POLICY_DEFAULTS.keys():
+            _refuse_unknown(policy)
+        more = put_policy(more, policy_of(owner, when, recurring, policy, jitter_us))
+    if when is not None and parents:
+        if more is None:
+            more = More()
+        more.when, more.recurring = when, recurring
+        rule = due = None
+    return Task(work, args, kwargs, id, label, priority, rule, due, wall, more, parents, owner)
+
+
+def _refuse_unknown(given: Iterable[str]) -> Never:
+    refuse_name("schedule", next(name for name in given if name not in POLICY_DEFAULTS), DEFAULTS, {})
+
+
+def planned(when: Rule, clock: Clock, now: Instant) -> tuple[Rule | None, Instant, bool, bool]:
+    """What a task has of its rule: (the bound rule if it recurs, first fire, wall, recurring). Raises RuleError."""
+    if type(when) is After:
+        return None, when.bound(now).due, False, False
+    rule, due, wall, recurring = _bound(when, clock, now)
+    return rule if recurring else None, due, wall, recurring
 
 
 def _bound(when: Rule, clock: Clock, now: Instant) -> tuple[Rule, Instant, bool, bool]:
@@ -225,7 +290,7 @@ def _run_if(run_if: object) -> RunIf:
 def _parent(owner: object, parent: object) -> TaskRecord | str:
     if type(parent) is Task and parent._owner is owner:
         return parent
-    id = _plain(parent)
+    id = plain_text(parent)
     if id is not None:
         return id
     if type(parent) is not Task:
@@ -235,65 +300,24 @@ def _parent(owner: object, parent: object) -> TaskRecord | str:
     raise DependencyError(f"after_tasks: {shown(parent)} belongs to another scheduler, which would not tell this one")
 
 
-def _name_of(work: Callable[..., Any]) -> str:
-    """The name of a work that can be run on a thread. Raises ScheduleError for one that cannot."""
-    if type(work) is MethodType and type(work.__func__) is FunctionType:
-        if work.__func__.__code__.co_flags & _NOT_PLAIN:
-            _refuse(work)
-        return work.__func__.__name__
-    if not callable(work):
-        raise ScheduleError(
-            f"work={shown(work)}: needs something to call, without calling it: schedule(f), not schedule(f())"
-        )
-    plain: Any = work
-    while isinstance(plain, partial):
-        plain = plain.func
-    if not inspect.isroutine(plain) and not isinstance(plain, type):
-        plain = getattr(plain, "__call__", plain)  # noqa: B004 - the method itself is wanted, to see what kind it is
-    plain = getattr(plain, "__func__", plain)
-    if getattr(getattr(plain, "__code__", None), "co_flags", 0) & _NOT_PLAIN:
-        _refuse(work)
-    name = _plain(getattr(work, "__name__", None)) or _plain(getattr(plain, "__name__", None))
-    return name if name and name != "__call__" else type(work).__name__
+def refuse_priority(priority: object) -> Never:
+    raise ScheduleError(f"priority={shown(priority)}: needs a whole number; higher runs first, 0 is the default")
 
 
-def _refuse(work: object) -> None:
-    raise ScheduleError(
-        f"work={shown(work)}: calling a coroutine or generator function runs nothing of it; "
-        "schedule a plain function, e.g. one that calls asyncio.run(...)"
-    )
-
-
-def _text(what: str, value: object) -> str:
-    text = _plain(value)
-    if not text:
-        raise ScheduleError(f"{what}={shown(value)}: needs a text of at least one character")
-    return text
-
-
-def _plain(value: object) -> str | None:
-    """The text as a plain `str`; None for what is no text.
-
-    The methods of a subclass are foreign code, and would be called wherever an id is looked up: under the lock. Nor is
-    `isinstance` asked, since it believes what an object says of itself.
-    """
-    if type(value) is str:
-        return value
-    if not issubclass(type(value), str):
-        return None
-    return str.__str__(value)
-
-
-def _args(args: object) -> tuple[Any, ...]:
+def args_of(args: object) -> tuple[Any, ...]:
+    """The arguments as a tuple. Raises ScheduleError for what is neither that nor a list."""
+    if type(args) is tuple:
+        return args
     if isinstance(args, list):
         return tuple(args)
     raise ScheduleError(f"args={shown(args)}: needs a tuple; for one argument: args=({shown(args)},)")
 
 
-def _kwargs(kwargs: object) -> Mapping[str, Any]:
+def kwargs_of(kwargs: object) -> Mapping[str, Any]:
+    """A copy whose keys are plain texts. Raises ScheduleError."""
     copy: dict[str, Any] = {}
     for key, value in kwargs.items() if isinstance(kwargs, Mapping) else ((None, None),):
-        name = _plain(key)
+        name = plain_text(key)
         if name is None:
             raise ScheduleError(f"kwargs={shown(kwargs)}: needs a dict whose keys are names")
         if name in copy:

@@ -75,6 +75,10 @@ class TaskRejected(TicklessError, RuntimeError):
     """`result()` of a task whose run no pool would take: closed, broken, or full."""
 
 
+class TaskTimedOut(TicklessError, TimeoutError):
+    """`result()` of a task whose run went on for longer than its `timeout`. Its code may go on still."""
+
+
 class Stopped(Exception):
     """Raised by a task's own code to say: I was asked to stop, and I did.
 
@@ -104,6 +108,7 @@ __all__ = [
     "SchedulerClosed",
     "Stopped",
     "TaskRejected",
+    "TaskTimedOut",
     "TaskSkipped",
     "TextError",
     "TicklessError",

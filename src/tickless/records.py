@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tickless.instants import Instant, datetime_of
-from tickless.states import Reason, State
+from tickless.states import DEFAULT_POOL, Reason, State
 
 
 @dataclass(slots=True)
@@ -26,6 +26,25 @@ class Outcome:
 
 SUCCESS = Outcome(State.SUCCEEDED)
 """The commonest outcome, made once: succeeded and returned None."""
+
+
+class Attempt(NamedTuple):
+    """A try that failed and was followed by another, or by the run's end before there was one."""
+
+    number: int
+    """1 for the first."""
+    started_us: Instant
+    finished_us: Instant
+    error: str | None = None
+    reason: Reason | None = None
+
+    @property
+    def started(self) -> datetime:
+        return datetime_of(self.started_us)
+
+    @property
+    def finished(self) -> datetime:
+        return datetime_of(self.finished_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +65,12 @@ class Run:
     """How many fires this record stands for: more than 1 only for SKIPPED summaries."""
     last_due_us: Instant | None = None
     """Of a summary: the last fire that it stands for."""
+    attempt: int = 1
+    """Which try this is, or was: 2 for the first retry."""
+    attempts: tuple[Attempt, ...] = ()
+    """The failed ones before."""
+    late_result: str | None = None
+    """What came of a run that had timed out, once it returned at last: a note, since its end does not change."""
 
     @property
     def due(self) -> datetime | None:
@@ -84,11 +109,45 @@ class TaskInfo:
     parents: tuple[str, ...]
     children: tuple[str, ...]
     recurring: bool
+    paused: bool = False
+    """Whether the task is paused, by itself, by one of its tags, or with all others."""
+    pause_reason: str | None = None
+    paused_until_us: Instant | None = None
+    retry_at_us: Instant | None = None
+    """When the next attempt begins, of a run that waits for it."""
+    waiting_for: str | None = None
+    """The limit in whose queue a ready run stands."""
+    tags: tuple[str, ...] = ()
+    pool: str = DEFAULT_POOL
 
     @property
     def next_fire(self) -> datetime | None:
         """The planned instant of the next fire, aware UTC; None while it waits for parents, or has no more."""
         return None if self.next_fire_us is None else datetime_of(self.next_fire_us)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolInfo:
+    """A pool as it was when you asked."""
+
+    name: str
+    slots: int
+    ready: int
+    """Runs that wait for a slot."""
+    running: int
+    zombies: int
+    """Runs that had timed out, and whose code goes on: each keeps a slot until it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class LimitInfo:
+    """A limit as it was when you asked."""
+
+    name: str
+    running: int
+    """Permits that are held: by runs that go on, by those that are ready and next, by zombies that keep theirs."""
+    waiting: int
+    """Runs that stand in its queue."""
 
 
 class EventKind(StrEnum):
@@ -101,6 +160,10 @@ class EventKind(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     CANCELLED = "cancelled"
+    RETRY = "retry"
+    """An attempt failed, and another comes. `count` is the number of the one that failed."""
+    PAUSED = "paused"
+    RESUMED = "resumed"
     TROUBLE = "trouble"
     """Something of ours or around us went wrong and was contained: a rule, a store verb, an observer, a pool."""
     DROPPED = "dropped"

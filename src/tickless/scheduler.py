@@ -5,37 +5,41 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
-from datetime import datetime, timedelta
-from types import TracebackType
-from typing import Any, Literal, Never, TypeVar, final
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from datetime import datetime
+from types import EllipsisType, TracebackType
+from typing import Any, Literal, Never, TypeVar, Unpack, final, overload
 
-from tickless.bell import Bell
+from tickless.changes import Update, change, pause_of, reschedule, run_now, skipped_now
+from tickless.checks import checked_clock, iterated, listed, one_of, text, whole
 from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
+from tickless.core.special import numbers_of
 from tickless.dispatcher import Dispatcher
-from tickless.drafts import ALL_SUCCEEDED, NOTHING, ZERO, Call, check_call, draft, plain
-from tickless.errors import ForkedScheduler, NotStarted, ScheduleError, SchedulerClosed, UnknownTask, shown
-from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
+from tickless.drafts import DEFAULTS, Call, check_call, draft, draft_of, plain, plain_child
+from tickless.errors import ForkedScheduler, ScheduleError, SchedulerClosed, UnknownTask, shown
+from tickless.hands import feed, limits_of, pools_of
+from tickless.instants import Clock, DrivenClock, Instant
 from tickless.lifetime import SignalBell, remember, stop_signals
 from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
-from tickless.observe.text import error_line
-from tickless.pools import Hand, Pool, checked_slots, pool_of
-from tickless.pools.drain import DrainHand
-from tickless.pools.single import SingleHand
-from tickless.records import EventKind, Run, TaskInfo
+from tickless.options import CATCH_UPS, Changes, Options, exists_of, signature_with
+from tickless.policies import Limit
+from tickless.pools import Pool, checked_slots
+from tickless.records import EventKind, LimitInfo, PoolInfo, Run, TaskInfo
 from tickless.rules import Rule
-from tickless.states import Cancelled, Exists
+from tickless.states import Cancelled, CatchUp
 from tickless.stores.memory import MemoryStore
 from tickless.task import Task
-from tickless.worker import STAY_RUNS, Worker, run_going_on
+from tickless.waits import await_end, deadline_of, left_s
+from tickless.worker import run_going_on
 
 T = TypeVar("T")
 Phase = Literal["new", "running", "closing", "closed"]
-_EXISTS = ("error", "keep", "update")
+Which = Task[Any] | TaskInfo | str
+"""How a task is named."""
 
 
 @final
@@ -44,32 +48,37 @@ class Scheduler:
 
     `pool`: a ThreadPoolExecutor, a `Pool(executor, slots=n)`, or None for a thread pool of our own, which is closed
     with the scheduler; a given one is never closed. `slots`: how many runs at a time, the pool's workers by default.
+    `pools`: several by name, of which "default" is that of tasks that name none; then `slots` is for that one.
+    `limits`: a `Limit` for each name that tasks may give as `limit=`.
     `clock`: a `Clock`; the system's by default. `observers`: who is told of events; by default failures and skips are
     logged. `keep_finished` terminal tasks stay listed, and `keep_runs` runs of each recurring task.
 
     Threads: every method may be called from any thread, from tasks and from observers. From a signal handler call
     `request_stop` only. In a forked child every call raises ForkedScheduler.
+    Raises PoolError for what is no pool, and ScheduleError for any other argument that cannot be.
     """
 
     def __init__(
         self,
         pool: Executor | Pool | None = None,
         *,
+        pools: Mapping[str, Executor | Pool] | None = None,
+        limits: Iterable[Limit] = (),
         clock: Clock | None = None,
         slots: int | None = None,
         observers: Iterable[Observer] | None = None,
         keep_finished: int = 1000,
         keep_runs: int = 100,
     ) -> None:
-        _whole("keep_finished", keep_finished)
-        _whole("keep_runs", keep_runs)
+        whole("keep_finished", keep_finished)
+        whole("keep_runs", keep_runs)
         if slots is not None:
             checked_slots(slots)
-        self._own_pool = ThreadPoolExecutor(slots, thread_name_prefix="tickless-worker") if pool is None else None
-        self._pool = pool_of(self._own_pool or pool, slots)  # type: ignore[arg-type]  # one of the two is there
-        self._clock: Clock = SystemClock() if clock is None else _checked_clock(clock)
+        self._limits = limits_of(limits)
+        self._pools, self._own_pool = pools_of(pool, pools, slots)
+        self._clock: Clock = SystemClock() if clock is None else checked_clock(clock)
         self._now = self._clock.now
-        self._observers: list[Observer] = [LogObserver()] if observers is None else _listed(observers)
+        self._observers: list[Observer] = [LogObserver()] if observers is None else listed("observers", observers)
         self._phase: Phase = "new"
         self._forked = False
         self._lifetime = threading.Lock()
@@ -78,27 +87,22 @@ class Scheduler:
         """Numbers of tasks that close the scheduler from inside."""
         self._stop_asked = False
         self._stop_bell: SignalBell | None = None
-        self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs)
-        self._signs = store.signs
-        self._add = store.add
-        self._dispatcher = Dispatcher(store, self._clock)
-        self._look = self._dispatcher.look
-        stay_runs = getattr(self._pool.executor, "tickless_stay_runs", STAY_RUNS)
-        self._worker = Worker(store, self._clock, self._look, stay_runs)
-        self._dispatcher.feed(self._new_hand())
+        self._make_store(keep_finished, keep_runs)
         self._driven = isinstance(self._clock, DrivenClock)
         self._tell_observers()
         remember(self)
 
-    def _new_hand(self) -> Hand:
-        """The hand for the kind of pool that was given."""
-        own: Callable[[MemoryStore, Worker], Hand] | None = getattr(self._pool.executor, "tickless_hand", None)
-        if own is not None:
-            return own(self._store, self._worker)
-        ready, worker, more = self._store.ready_runs, self._worker, self._dispatcher.ring
-        if self._pool.drained:
-            return DrainHand(self._pool, stay=worker.stay, ready=ready, reject=self._reject, more=more)
-        return SingleHand(self._pool, desk=worker, ready=ready, more=more)
+    def _make_store(self, keep_finished: int, keep_runs: int) -> None:
+        """The store, and around it the dispatcher, and a worker and a hand for each pool."""
+        named: dict[str, Any] = {"pools": tuple(self._pools)} if len(self._pools) > 1 else {}
+        if self._limits:
+            named["limits"] = tuple(self._limits.values())
+        self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs, **named)
+        self._signs = store.signs
+        self._add = store.add
+        self._dispatcher = dispatcher = Dispatcher(store, self._clock)
+        self._look = dispatcher.look
+        self._workers = feed(dispatcher, self._pools, store, self._clock)
 
     def _tell_observers(self) -> None:
         """Have events posted to a journal for the observers as they are now."""
@@ -111,66 +115,62 @@ class Scheduler:
         self._journal = journal
         self._store.listen(journal.post, journal.wants)
         self._dispatcher.tell(journal)
-        self._worker.tracebacks = EventKind.FAILED in journal.wants
-
-    def _reject(self, error: BaseException) -> bool:
-        return self._store.reject(f"the pool did not take the run: {error_line(error)}", self._now())
+        for worker in self._workers:
+            worker.tracebacks = EventKind.FAILED in journal.wants
 
     # Scheduling
 
-    def schedule(
-        self,
-        work: Callable[..., T],
-        when: Rule | None = None,
-        *,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        id: str | None = None,
-        name: str | None = None,
-        after_tasks: Iterable[Task[Any] | str] = (),
-        run_if: str = "all_succeeded",
-        priority: int = 0,
-        exists: Exists = "error",
-        start: datetime | None = None,
-        until: datetime | None = None,
-        max_runs: int | None = None,
-        jitter: float | timedelta | None = None,
-    ) -> Task[T]:
+    def schedule(self, work: Callable[..., T], when: Rule | None = None, **options: Unpack[Options]) -> Task[T]:
         """Have `work(*args, **kwargs)` run when the rule says: `after(5)`, `at(datetime)`, `every(minutes=10)`.
 
         Without `when`: now, or as soon as the parents are done. With both, the rule counts from the moment at which
         the last parent lets go. `after_tasks` are handles or ids; an `output` among the arguments makes its task a
         parent too. `run_if` says how they must have ended. Of what is ready at once, higher `priority` runs first,
         then what became ready first. `exists`: what to do when a listed task has the id: "error", "keep" it as it is,
-        or "update" it (an unchanged rule keeps its next fire and its history).
+        or "update" it (an unchanged rule keeps its next fire and its history). `tags` name several tasks at once.
 
         Limits on a recurring rule: no fire before `start` or after `until` (aware; a fire at either counts, and a rule
-        that counts from when it is scheduled counts from `start`), and at most `max_runs` runs. `jitter`, seconds or a
-        timedelta, makes each fire later by a part of it that is drawn from the task and the fire, always the same.
+        that counts from when it is scheduled counts from `start`), and at most `max_runs` runs. `jitter` makes each
+        fire later by a part of it that is drawn from the task and the fire, always the same. Times are seconds or a
+        timedelta.
+
+        When reality disagrees: `overlap` of a fire with the run that goes on ("skip", "queue", "allow" up to
+        `max_running`, "replace"); a fire more than `grace` late does not run; `catch_up` of missed fires ("latest",
+        "all" up to `max_catch_up`, "none"); `retry=Retry(3)`; a run that takes longer than `timeout` has failed, is
+        asked to stop, and keeps the task busy until its code returns (`on_timeout="release"`: no longer). After
+        `pause_after_failures` in a row the task pauses; `on_failure(run)` is called after the last attempt. `pool` and
+        `limit` are names that the scheduler was given.
 
         May be called before `start`; nothing runs until then. Costs O(log n) and O(arguments).
-        Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and then nothing has changed.
+        Raises ScheduleError, RuleError, DuplicateId, DependencyError or SchedulerClosed, and TypeError for an option
+        that there is not; then nothing has changed.
         """
         now = self._now()
         task: Task[T] | None = None
-        bare = args is after_tasks is NOTHING and id is None and name is None and kwargs is None and priority is ZERO
-        free = start is None and until is None and max_runs is None and jitter is None
-        if bare and free and run_if is ALL_SUCCEEDED:
+        if not options:
             task = plain(self, now, work, when)
-        if task is None:
-            task = draft(
-                self, self._clock, now, work, when, args, kwargs, id, name, after_tasks, run_if, priority,
-                start, until, max_runs, jitter,
-            )  # fmt: skip
-        if exists == "error":
+        elif when is None and len(options) == 1 and "after_tasks" in options:
+            task = plain_child(self, now, work, options["after_tasks"])
+        if task is None and "exists" not in options:
+            task = draft(self, self._clock, now, work, when, **options)  # type: ignore[misc]  # `exists` is not in it
+        if task is not None:
             self._add(task, now)
         else:
-            there = self._store.add_or(_exists(exists, id), task, now)
-            assert isinstance(there, Task)  # all that the store has came through here
-            task = there
+            task = self._schedule_or(now, work, when, options)
         if self._signs.stirred or self._driven:
             self._look()
         return task
+
+    def _schedule_or(self, now: Instant, work: Callable[..., T], when: Rule | None, options: Options) -> Task[T]:
+        """Schedule a task, or keep or update the one of its id."""
+        exists = exists_of(options.pop("exists"), options.get("id"))
+        task: Task[T] = draft(self, self._clock, now, work, when, **options)  # type: ignore[misc]  # `exists` is out
+        if exists is None:
+            self._add(task, now)
+            return task
+        there = self._store.add_or(exists, task, now)
+        assert isinstance(there, Task)  # all that the store has came through here
+        return there
 
     def schedule_many(self, calls: Iterable[Call]) -> list[Task[Any]]:
         """Schedule a whole batch, all or nothing, with one reading of the clock. Gives the handles in order.
@@ -181,8 +181,8 @@ class Scheduler:
         now, clock = self._now(), self._clock
         tasks: list[Task[Any]] = []
         try:
-            for call in _iterated(calls):
-                tasks.append(draft(self, clock, now, *check_call(call)))
+            for call in iterated("schedule_many", calls):
+                tasks.append(draft_of(self, clock, now, check_call(call)))
             self._store.add_many(tasks, now)
         except BaseException:
             for task in tasks:
@@ -191,7 +191,7 @@ class Scheduler:
         self._look()
         return tasks
 
-    def cancel(self, task: Task[Any] | TaskInfo | str) -> Cancelled:
+    def cancel(self, task: Which) -> Cancelled:
         """Take a task's future away. CANCELLED: it will never start. ASKED: it runs, and its stop flag is set.
 
         TOO_LATE (falsy): it had ended. A recurring task that runs has no more fires at once, and is CANCELLED when its
@@ -205,9 +205,96 @@ class Scheduler:
             self._look()
         return answer
 
+    # Changing what is listed
+
+    def reschedule(self, task: Which | EllipsisType = ..., when: Rule | None = None, *, tag: str | None = None) -> int:
+        """Give a task, all with a tag, or all tasks another rule, which counts from now. Gives how many have it.
+
+        A run that goes on is not touched: the rule counts once it has ended. All else stays: limits, history, pauses.
+        Raises RuleError, ScheduleError (it has ended; the rule contradicts a setting), DependencyError (others wait
+        for its end, and the rule recurs), UnknownTask. Of several all are checked before the first is changed, and
+        those that have ended are left out. Costs O(log n) a task.
+        """
+        if when is None:
+            raise ScheduleError("reschedule: needs a rule, when=...; to have a task run now there is run_now()")
+        rule = when
+        return self._change("reschedule", task, tag, lambda copy, now: reschedule(copy, rule, self._clock, now))
+
+    def update(self, task: Which | EllipsisType = ..., *, tag: str | None = None, **changes: Unpack[Changes]) -> int:
+        """Change a task, all with a tag, or all tasks from their next run on. Gives how many are changed.
+
+        `work`, `args`, `kwargs`, `name`, `priority`, `tags` and the options about overlap, misfires, failures, pool
+        and limit, as in `schedule`. What is not said stays, and so do the next fire, the history
+        and pauses. Raises TypeError for what cannot be changed so, else what `reschedule` raises.
+        """
+        update = Update(self, changes)
+        return self._change("update", task, tag, lambda copy, now: update.make(copy))
+
+    def _change(
+        self, verb: str, task: Which | EllipsisType, tag: str | None, make: Callable[[TaskRecord, Instant], None]
+    ) -> int:
+        scope = self._scope(verb, task, tag)
+        try:
+            return change(self._store, verb, scope, make, self._now())
+        finally:
+            self._look()
+
+    def pause(
+        self, task: Which | EllipsisType = ..., *, tag: str | None = None, reason: str | None = None,
+        until: datetime | None = None,
+    ) -> int:  # fmt: skip
+        """Hold a task, all with a tag (and those to come), or all tasks. Gives how many were not held before.
+
+        What runs goes on. Fires of recurring tasks are SKIPPED (paused); all else waits for `resume`, or for `until`
+        (aware, to come) on the wall clock. Raises ScheduleError, RuleError, UnknownTask. Costs O(tasks held).
+        """
+        scope, pause = self._scope("pause", task, tag), pause_of(reason, until, self._clock)
+        count = self._store.pause(scope, pause, self._now(), self._clock.wall())
+        self._look()
+        return count
+
+    def resume(self, task: Which | EllipsisType = ..., *, tag: str | None = None, catch_up: CatchUp = "none") -> int:
+        """End the pause of that scope: what paused a tag is ended by its tag. Gives how many are held no more.
+
+        `catch_up`: what becomes of the fires that came meanwhile: "none" of them runs, or the "latest", or "all" up to
+        the task's `max_catch_up`. What was held goes on in its order. Raises ScheduleError, UnknownTask.
+        """
+        one_of("catch_up", catch_up, CATCH_UPS)
+        scope = self._scope("resume", task, tag)
+        count = self._store.resume(scope, catch_up, self._now(), self._clock.wall())
+        self._look()
+        return count
+
+    @overload
+    def run_now(self, task: Which) -> Run: ...
+    @overload
+    def run_now(self, *, tag: str | None = None) -> list[Run]: ...
+
+    def run_now(self, task: Which | EllipsisType = ..., *, tag: str | None = None) -> Run | list[Run]:
+        """Have a task run now, paused or not. Gives its run; for a tag, or for all tasks, a list of them.
+
+        A one-shot gives up the time that it had. A recurring task has a run more, under its `overlap`, and its fires
+        stay. Raises ScheduleError when it has ended, DependencyError while it waits for parents, UnknownTask; of
+        several those that cannot run now are left out.
+        """
+        scope = self._scope("run_now", task, tag)
+        try:
+            return run_now(self._store, scope, self._now())
+        finally:
+            self._look()
+
+    def _scope(self, verb: str, task: Which | EllipsisType, tag: str | None) -> TaskRecord | str | None:
+        """One task, the tasks of a tag, or all (None) where nothing was said; `d.get("a typo")` must not mean all."""
+        self._check_fork()
+        if tag is None:
+            return None if task is ... else self._record_of(task)
+        if task is not ...:
+            raise ScheduleError(f"{verb}({shown(task)}, tag={shown(tag)}): is about a task or about a tag, not both")
+        return text("tag", tag)
+
     # Looking
 
-    def get(self, task: Task[Any] | TaskInfo | str) -> TaskInfo:
+    def get(self, task: Which) -> TaskInfo:
         """The task as it is now. Raises UnknownTask."""
         info = self._store.get(self._record_of(task))
         self._look()
@@ -220,13 +307,34 @@ class Scheduler:
         self._look()
         return infos
 
-    def runs(self, task: Task[Any] | TaskInfo | str, limit: int | None = None) -> list[Run]:
+    def runs(self, task: Which, limit: int | None = None) -> list[Run]:
         """The task's newest runs that are kept, at most `limit`, oldest first, as snapshots. Raises UnknownTask."""
         if limit is not None:
-            _whole("limit", limit)
+            whole("limit", limit)
         runs = self._store.runs(self._record_of(task), limit)
         self._look()
         return runs
+
+    def pools(self) -> dict[str, PoolInfo]:
+        """Every pool by its name: its slots, and how many runs are ready, running, and zombies."""
+        self._check_fork()
+        counts = self._store.pools()
+        self._look()
+        return {name: PoolInfo(name, pool.slots, *counts[name]) for name, pool in self._pools.items()}
+
+    def limits(self) -> dict[str, LimitInfo]:
+        """Every limit by its name: how many permits are held, and how many runs wait for one."""
+        self._check_fork()
+        infos = self._store.limits()
+        self._look()
+        return {info.name: info for info in infos}
+
+    def _skipped_now(self, task: TaskRecord) -> int:
+        """See `Task.skipped_now`."""
+        self._check_fork()
+        count = skipped_now(self._store, task, self._clock)
+        self._look()
+        return count
 
     @property
     def phase(self) -> Phase:
@@ -309,28 +417,31 @@ class Scheduler:
         stop flags. From inside a task it waits for the others only. Closing twice is closing once more.
         """
         self._check_fork()
-        deadline = _deadline(timeout)
+        deadline = deadline_of(timeout)
         with self._lifetime:
             if self._phase != "closed":
                 self._phase = "closing"
         store = self._store
         store.close(self._now())
-        self._dispatcher.stop(_left_s(deadline))
         if cancel:
             store.stop_running()
         own = run_going_on(store)
         inside = None if own is None else own.task
         if inside is not None:
-            self._closers.add(inside._seq)
-        for record in store.live():
-            # Two tasks that close do not wait for each other; who calls from outside waits for both.
-            if inside is None or record._seq not in self._closers:
-                self._await(record, deadline)
+            self._closers |= numbers_of(inside)
+        try:
+            for record in store.live():
+                # Two tasks that close do not wait for each other; who calls from outside waits for both.
+                if inside is None or record._seq not in self._closers:
+                    await_end(store, record, deadline, self._look)
+        finally:
+            self._dispatcher.stop(left_s(deadline))  # not before: what runs may time out yet
         running = [run for run in store.running() if inside is None or run.task_id != inside.id]
         if self._own_pool is not None:
-            self._own_pool.shutdown(wait=not running and inside is None)
+            is_idle = not running and inside is None and not any(pool.zombies for pool in self.pools().values())
+            self._own_pool.shutdown(wait=is_idle)
         if not running and inside is None:
-            self._journal.close(_left_s(deadline))
+            self._journal.close(left_s(deadline))
         with self._lifetime:
             self._phase = "closed"
         return running
@@ -347,28 +458,12 @@ class Scheduler:
 
     def _wait_for(self, record: TaskRecord | None, timeout: float | None) -> bool:
         self._check_fork()
-        deadline = _deadline(timeout)
-        done = self._await(record, deadline, begun=self._phase != "new")
+        deadline = deadline_of(timeout)
+        done = await_end(self._store, record, deadline, self._look, begun=self._phase != "new")
         self._look()
         return done
 
-    def _await(self, record: TaskRecord | None, deadline: Instant | None, *, begun: bool = True) -> bool:
-        """Sleep until the task, or with None every task, has ended; False at the deadline."""
-        bell, store = Bell(), self._store
-        if not (store.await_idle(bell) if record is None else store.await_end(record, bell)):
-            return True
-        self._look()
-        if not begun:
-            store.forget_waiter(bell, record)
-            raise NotStarted("the scheduler was never started, so nothing would end; call start(), or use `with`")
-        clock = _REAL
-        while not bell.wait(None if deadline is None else min(max(0, deadline - clock.now()) / SECOND_US, _LONGEST_S)):
-            if deadline is not None and clock.now() >= deadline:
-                store.forget_waiter(bell, record)
-                return False
-        return True
-
-    def _record_of(self, task: Task[Any] | TaskInfo | str) -> TaskRecord:
+    def _record_of(self, task: Which) -> TaskRecord:
         if self._forked:
             self._refuse_child()
         if isinstance(task, Task):
@@ -402,54 +497,4 @@ class Scheduler:
         self._journal.close(timeout=1.0)
 
 
-def _exists(exists: Exists, id: str | None) -> Exists:
-    if type(exists) is not str or exists not in _EXISTS:
-        raise ScheduleError(f"exists={shown(exists)}: needs one of {', '.join(_EXISTS)}")
-    if id is None:
-        raise ScheduleError(f"exists={shown(exists)}: is about an id, and none was given; say id=")
-    return exists
-
-
-_REAL = SystemClock()
-"""Threads that wait for an answer wait in real time, whatever clock drives the tasks."""
-_LONGEST_S = threading.TIMEOUT_MAX / 2
-
-
-def _deadline(timeout: float | None) -> Instant | None:
-    """When a wait of so many seconds ends. Raises ScheduleError for what is no length of time."""
-    if timeout is None:
-        return None
-    if type(timeout) not in (int, float) or not timeout >= 0:  # not by isinstance: True is an int too
-        raise ScheduleError(
-            f"timeout={shown(timeout)}: needs seconds, not negative, or None to wait for as long as it takes"
-        )
-    return Instant(_REAL.now() + int(min(timeout, _LONGEST_S) * 1e6))
-
-
-def _left_s(deadline: Instant | None) -> float | None:
-    return None if deadline is None else max(0, deadline - _REAL.now()) / SECOND_US
-
-
-def _iterated(calls: Iterable[Call]) -> Iterator[Call]:
-    try:
-        return iter(calls)
-    except TypeError:
-        raise ScheduleError(f"schedule_many({shown(calls)}): needs several, so put them in a list") from None
-
-
-def _listed(observers: Iterable[Observer]) -> list[Observer]:
-    try:
-        return list(observers)
-    except TypeError:
-        raise ScheduleError(f"observers={shown(observers)}: needs several, so put it in a list") from None
-
-
-def _checked_clock(clock: Clock) -> Clock:
-    if isinstance(clock, type) or not isinstance(clock, Clock):
-        raise ScheduleError(f"clock={shown(clock)}: needs a Clock: now(), wall(), wait(bell, until), watch(bell)")
-    return clock
-
-
-def _whole(what: str, value: object) -> None:
-    if type(value) is not int or not 0 <= value <= sys.maxsize:
-        raise ScheduleError(f"{what}={shown(value)}: needs a whole number, not negative, and at most {sys.maxsize}")
+Scheduler.schedule.__signature__ = signature_with(Scheduler.schedule, Options, DEFAULTS)  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -14,10 +14,11 @@ from typing import Any
 from tickless.core.record import RunRecord, TaskRecord
 from tickless.errors import RuleError, ScheduleError, shown
 from tickless.instants import MAX_INSTANT, Instant, Waitable, datetime_of, instant_of, span_us
+from tickless.policies import Limit
 from tickless.pools import checked_slots
 from tickless.records import Event, EventKind, Outcome, TaskInfo
 from tickless.scheduler import Scheduler
-from tickless.states import Reason
+from tickless.states import DEFAULT_POOL, Reason
 from tickless.stores import Store
 from tickless.worker import Worker
 
@@ -69,6 +70,8 @@ def simulate(
     *,
     seed: int = 0,
     slots: int = 1,
+    pools: Mapping[str, int] | None = None,
+    limits: Iterable[Limit] = (),
     durations: Mapping[str, Duration] | None = None,
     start: datetime = START,
     until: float | timedelta | None = None,
@@ -77,8 +80,9 @@ def simulate(
     """Run what `program(scheduler)` schedules, on a clock that jumps from one instant to the next.
 
     Each body is called when its run starts, and takes no time, or what `durations` says for its task's id or name:
-    seconds, a timedelta, or a function of a `random.Random` that gives seconds. Up to `slots` runs go on at a time;
-    those that end at one instant end in an order drawn from `seed`. Ends when every task is terminal, or at `start` +
+    seconds, a timedelta, or a function of a `random.Random` that gives seconds. Up to `slots` runs go on at a time, and
+    in each further pool of `pools`, by name, as many as it says; those that end at one instant end in an order drawn
+    from `seed`. `limits` are the scheduler's. Ends when every task is terminal, or at `start` +
     `until`. Same program, same arguments: same trace.
 
     Raises ScheduleError, RuleError or PoolError for an argument that cannot be, and ScheduleError after `limit` runs
@@ -93,21 +97,22 @@ def simulate(
     begin = instant_of(start, "simulate(start=)")
     end = _end(begin, until)
     clock = _VirtualClock(begin)
-    pool = _VirtualPool(clock, checked_slots(slots), _durations(durations), Random(seed), limit)
-    scheduler = Scheduler(pool, clock=clock, observers=[], keep_finished=sys.maxsize)  # type: ignore[arg-type]  # a pool with a hand of its own
+    spans, going = _durations(durations), _Going(clock, Random(seed), limit)
+    made: dict[str, Any] = {name: _VirtualPool(going, most, spans) for name, most in _slots(slots, pools).items()}
+    scheduler = Scheduler(pools=made, limits=limits, clock=clock, observers=[], keep_finished=sys.maxsize)
     recorder = _Recorder()
     scheduler._tell(recorder)  # type: ignore[arg-type]  # it answers all that is asked of a journal here
     program(scheduler)
     scheduler.start()
     while True:
         wake = clock.turn()
-        if pool.broken is not None:
-            raise pool.broken
-        instant = min((t for t in (wake, pool.next_end()) if t is not None), default=None)
+        if going.broken is not None:
+            raise going.broken
+        instant = min((t for t in (wake, going.next_end()) if t is not None), default=None)
         if instant is None or (end is not None and instant > end):
             break
         clock.move(instant)
-        pool.end_due()
+        going.end_due()
     if end is not None:
         clock.move(end)
     return Trace(recorder.facts, scheduler, clock.now())
@@ -180,40 +185,60 @@ class _VirtualClock:
         self._now = to
 
 
+class _Going:
+    """The runs that go on, of all pools: each ends when its duration has passed."""
+
+    def __init__(self, clock: _VirtualClock, rng: Random, limit: int) -> None:
+        self.clock = clock
+        self.rng = rng
+        self.heap: list[tuple[Instant, float, int, _VirtualPool, RunRecord, Outcome]] = []
+        self.left = limit
+        self._limit = limit
+        self.broken: Exception | None = None
+        """A duration that is none, or too many runs."""
+
+    def next_end(self) -> Instant | None:
+        return self.heap[0][0] if self.heap else None
+
+    def end_due(self) -> None:
+        """End what has come to its end by now."""
+        while self.heap and self.heap[0][0] <= self.clock.now():
+            self.end_one()
+
+    def end_one(self) -> None:
+        _, _, _, pool, run, outcome = heappop(self.heap)
+        pool.busy -= 1
+        pool.store.finish(run, outcome, self.clock.now())
+
+    def count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise ScheduleError(f"simulate: {self._limit} runs and no end; say until=, or a larger limit=")
+
+
 class _VirtualPool:
     """Makes its own hand: a run starts when it is taken, and ends when its duration has passed."""
 
-    def __init__(
-        self,
-        clock: _VirtualClock,
-        slots: int,
-        durations: Mapping[str, Callable[[Random], int]],
-        rng: Random,
-        limit: int,
-    ) -> None:
+    def __init__(self, going: _Going, slots: int, durations: Mapping[str, Callable[[Random], int]]) -> None:
         self.tickless_slots = slots
-        self._clock = clock
+        self._all = going
         self._durations = durations
-        self._rng = rng
-        self._left = limit
-        self._limit = limit
-        self._going: list[tuple[Instant, float, int, RunRecord, Outcome]] = []
+        self.busy = 0
+        """How many of its runs go on."""
         self._starting = False
-        self.broken: Exception | None = None
-        """A duration that is none, or too many runs."""
-        self._store: Store
+        self.store: Store
         self._worker: Worker
 
     def submit(self) -> None:
         """Never called: this pool has a hand of its own."""
 
     def tickless_hand(self, store: Store, worker: Worker) -> _VirtualPool:
-        self._store, self._worker = store, worker
+        self.store, self._worker = store, worker
         return self
 
     @property
     def free(self) -> bool:
-        return len(self._going) < self.tickless_slots
+        return self.busy < self.tickless_slots
 
     def start(self, spare: int = 0) -> None:
         """Start what is ready while a slot is free; what takes no time ends at once if it has the pool to itself."""
@@ -222,52 +247,50 @@ class _VirtualPool:
         self._starting = True
         try:
             with self._worker.context() as (set_run, _):
-                self._start_all(self._store, self._clock.now(), set_run)
+                self._start_all(self.store, self._all.clock.now(), set_run)
         except Exception as error:
-            self.broken = error  # the turn contains it, as it does in life, and `simulate` raises it
+            self._all.broken = error  # the turn contains it, as it does in life, and `simulate` raises it
             raise
         finally:
             self._starting = False
 
     def _start_all(self, store: Store, now: Instant, set_run: Callable[[RunRecord], object]) -> None:
-        going, outcome_of, slots = self._going, self._worker.outcome, self.tickless_slots
+        going, slots, worker = self._all, self.tickless_slots, self._worker
+        heap, take, outcome_of = going.heap, worker.take_at, worker.outcome
         while True:
-            run = store.take(now) if len(going) < slots else None
+            run = take(now) if self.busy < slots else None
             if run is None:
-                if not going or going[0][0] > now:
+                if not heap or heap[0][0] > now:
                     return
-                self._end_one()
+                going.end_one()
                 continue
-            self._count()
+            going.count()
             set_run(run)
+            if worker.is_timed(run):
+                worker.time(run)
             outcome = outcome_of(run)
             span = self._span(run) if self._durations else 0
             if span or slots > 1:
-                heappush(going, (Instant(now + span), self._rng.random(), self._left, run, outcome))
+                self.busy += 1
+                heappush(heap, (Instant(now + span), going.rng.random(), going.left, self, run, outcome))
             else:
                 store.finish(run, outcome, now)
-
-    def next_end(self) -> Instant | None:
-        return self._going[0][0] if self._going else None
-
-    def end_due(self) -> None:
-        """End what has come to its end by now."""
-        while self._going and self._going[0][0] <= self._clock.now():
-            self._end_one()
-
-    def _end_one(self) -> None:
-        _, _, _, run, outcome = heappop(self._going)
-        self._store.finish(run, outcome, self._clock.now())
 
     def _span(self, run: RunRecord) -> int:
         task = run.task
         draw = self._durations.get(task.id) or self._durations.get(task.name)
-        return 0 if draw is None else draw(self._rng)
+        return 0 if draw is None else draw(self._all.rng)
 
-    def _count(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise ScheduleError(f"simulate: {self._limit} runs and no end; say until=, or a larger limit=")
+
+def _slots(slots: int, pools: Any) -> dict[str, int]:
+    """How many runs go on at a time, by the name of the pool."""
+    if pools is None:
+        return {DEFAULT_POOL: checked_slots(slots)}
+    if not isinstance(pools, Mapping) or DEFAULT_POOL in pools:
+        raise ScheduleError(
+            f'simulate(pools={shown(pools)}): needs a dict of names and slots, e.g. {{"cpu": 2}}; "default" has slots='
+        )
+    return {DEFAULT_POOL: checked_slots(slots), **{name: checked_slots(most) for name, most in pools.items()}}
 
 
 def _end(begin: Instant, until: float | timedelta | None) -> Instant | None:

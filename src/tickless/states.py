@@ -7,6 +7,12 @@ from typing import Literal
 
 Exists = Literal["error", "keep", "update"]
 """What to do when a task of that id is listed already."""
+Overlap = Literal["skip", "queue", "allow", "replace"]
+"""What becomes of a fire that comes while the task is busy."""
+CatchUp = Literal["latest", "all", "none"]
+"""Which of the fires that were missed run."""
+DEFAULT_POOL = "default"
+"""The pool of every task that names none."""
 
 
 class State(StrEnum):
@@ -72,6 +78,14 @@ class Reason(StrEnum):
     NO_NEXT_FIRE = "no_next_fire"
     MAX_RUNS = "max_runs"
     """It has run as often as `max_runs` says."""
+    TIMED_OUT = "timed_out"
+    """It ran for longer than its `timeout`."""
+    MISFIRE = "misfire"
+    """Its time had passed by more than `grace`."""
+    PAUSED = "paused"
+    """Of fires: they came while the task was paused. Of what is pending: it is held, and goes on at the resume."""
+    RETRY = "retry"
+    """Why a run is pending again: an attempt failed, and another comes."""
 
 
 class Cancelled(StrEnum):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Generic, Never, TypeVar, final
+from typing import TYPE_CHECKING, Generic, Never, TypeVar, Unpack, final
 
 from tickless.core.record import NOT_SET, TaskRecord
 from tickless.errors import CancelledError, OutputGone, TaskSkipped
 from tickless.output import Output
 from tickless.records import Run, TaskInfo
-from tickless.states import Cancelled, Reason, State
+from tickless.rules import Rule
+from tickless.states import Cancelled, CatchUp, Reason, State
 
 if TYPE_CHECKING:
+    from tickless.options import Changes
     from tickless.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -91,6 +93,34 @@ class Task(TaskRecord, Generic[T]):
         """See `Scheduler.cancel`."""
         return self._owner._cancel(self)
 
+    def pause(self, reason: str | None = None, until: datetime | None = None) -> bool:
+        """Hold this task until `resume`. True unless it was held already. See `Scheduler.pause`."""
+        return self._owner.pause(self, reason=reason, until=until) > 0
+
+    def resume(self, catch_up: CatchUp = "none") -> bool:
+        """End this task's own pause. True when nothing holds it any more. See `Scheduler.resume`."""
+        return self._owner.resume(self, catch_up=catch_up) > 0
+
+    def reschedule(self, when: Rule) -> None:
+        """Give it another rule, which counts from now. See `Scheduler.reschedule`."""
+        self._owner.reschedule(self, when)
+
+    def update(self, **changes: Unpack[Changes]) -> None:
+        """Change it from its next run on. See `Scheduler.update`."""
+        self._owner.update(self, **changes)
+
+    def run_now(self) -> Run:
+        """Have it run now, beside its schedule. See `Scheduler.run_now`."""
+        return self._owner.run_now(self)
+
+    @property
+    def skipped_now(self) -> int:
+        """How many fires have come so far while a run goes on, or while it is paused, and will be skipped.
+
+        Counted from its rule at each look, in O(log n) of them or better. 0 when neither is so.
+        """
+        return self._owner._skipped_now(self)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Sleep until the task has ended: True; or for `timeout` real seconds: False.
 
@@ -102,7 +132,8 @@ class Task(TaskRecord, Generic[T]):
         """What the work returned; of a recurring task what its last run did. Sleeps until the task has ended.
 
         Raises what the work raised; CancelledError; TaskSkipped, with its reason; TaskRejected when no pool took it;
-        TimeoutError after `timeout` real seconds; OutputGone for a handle that was made after the task had ended.
+        TaskTimedOut when it ran for too long; TimeoutError after `timeout` real seconds; OutputGone for a handle that
+        was made after the task had ended.
         """
         if not self.wait(timeout):
             raise TimeoutError(f"task {self.id} ({self.name}) has not ended within {timeout} s; it is {self.state}")

@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from functools import partial
+from logging import Logger, LoggerAdapter, getLogger
 from threading import Event, get_ident
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, final
 
 from tickless.clocks import LONGEST_SLEEP_S
-from tickless.core.record import RunRecord
+from tickless.core.record import RunRecord, TaskRecord
+from tickless.core.special import attempt_of
 from tickless.errors import ScheduleError, Stopped, TaskRejected, TicklessError, shown
 from tickless.instants import Clock, Instant, datetime_of
-from tickless.observe.text import error_line, traceback_of
+from tickless.observe.text import error_line, printable, traceback_of
 from tickless.output import filled
 from tickless.records import SUCCESS, Outcome
-from tickless.states import Reason, State
+from tickless.states import DEFAULT_POOL, Reason, State
 from tickless.stores import Store
 
 STAY_RUNS = 256
@@ -31,18 +34,28 @@ _NEVER_RAN = frozenset({CoroutineType, GeneratorType, AsyncGeneratorType})
 class CurrentRun:
     """The run that the calling code belongs to."""
 
-    __slots__ = ("_run", "_store", "task_id")
+    __slots__ = ("_run", "_store", "attempt", "task_id")
 
-    def __init__(self, store: Store, run: RunRecord) -> None:
+    lease_lost = False
+    """True once another node may run it too. Never in memory, where there are no leases."""
+
+    def __init__(self, store: Store, run: RunRecord, task_id: str) -> None:
         self._store = store
         self._run = run
-        self.task_id: str = run.task.id
+        self.task_id = task_id
         """The id of its task."""
+        self.attempt = attempt_of(run)
+        """Which try this is: 1, and more for the retries."""
 
     @property
     def due(self) -> datetime | None:
         """The instant it was planned for, aware UTC: with the id it names this run, on every node and in a replay."""
         return None if self._run.due is None else datetime_of(self._run.due)
+
+    @property
+    def log(self) -> RunLog:
+        """The logger "tickless.run", with the id, the due instant and the attempt in each line and each record."""
+        return RunLog(self.task_id, self.due, self.attempt)
 
     @property
     def stop_requested(self) -> StopFlag:
@@ -80,16 +93,50 @@ class StopFlag:
 class DistantRun:
     """What `current_run()` gives where the body runs in another process: ids only, no stop flag reaches it."""
 
-    __slots__ = ("due", "stop_requested", "task_id")
+    __slots__ = ("attempt", "due", "stop_requested", "task_id")
 
-    def __init__(self, task_id: str, due: Instant | None) -> None:
+    lease_lost = False
+
+    def __init__(self, task_id: str, due: Instant | None, attempt: int) -> None:
         self.task_id = task_id
         self.due = None if due is None else datetime_of(due)
+        self.attempt = attempt
         self.stop_requested = StopFlag(Event())
+
+    @property
+    def log(self) -> RunLog:
+        """As in `CurrentRun`; where its lines go is said by the logging of the process that the body runs in."""
+        return RunLog(self.task_id, self.due, self.attempt)
+
+
+@final
+class RunLog(LoggerAdapter[Logger]):
+    """The logger "tickless.run" for one run: `night attempt 2: no connection`.
+
+    Each record has `task_id`, `due` (aware UTC, or None) and `attempt`, beside what `extra=` says.
+    """
+
+    def __init__(self, task_id: str, due: datetime | None, attempt: int) -> None:
+        super().__init__(_LOGGER, {"task_id": task_id, "due": due, "attempt": attempt})
+        self._prefix = f"{printable(task_id)} attempt {attempt}: "
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """As `Logger.log`; debug, info, warning, error, exception and critical come here."""
+        if not self.isEnabledFor(level):
+            return
+        prefix = self._prefix.replace("%", "%%") if args else self._prefix  # without arguments nothing is formatted
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # the line is the caller's, and not this one
+        self.logger.log(level, f"{prefix}{msg}", *args, **kwargs)
+
+
+_LOGGER = getLogger("tickless.run")
 
 
 _run: ContextVar[RunRecord | None] = ContextVar("tickless_run", default=None)
 _store: ContextVar[Store | None] = ContextVar("tickless_store", default=None)
+_timed: ContextVar[tuple[RunRecord, str] | None] = ContextVar("tickless_timed_run", default=None)
+"""A run that may time out, and the id of its task: that may be forgotten while the run's code goes on."""
 _distant: ContextVar[DistantRun | None] = ContextVar("tickless_distant_run", default=None)
 
 
@@ -100,9 +147,12 @@ def current_run() -> CurrentRun | DistantRun:
     """
     run, store = _run.get(), _store.get()
     if run is not None and store is not None:
-        if not hasattr(run, "task"):
-            raise TicklessError("current_run(): the run that this belongs to has ended, and its task was forgotten")
-        return CurrentRun(store, run)
+        task, timed = getattr(run, "task", None), _timed.get()
+        if task is not None:
+            return CurrentRun(store, run, task.id)
+        if timed is not None and timed[0] is run:
+            return CurrentRun(store, run, timed[1])
+        raise TicklessError("current_run(): the run that this belongs to has ended, and its task was forgotten")
     distant = _distant.get()
     if distant is None:
         raise TicklessError("current_run(): no task's run goes on here; call it from a task's own code")
@@ -127,10 +177,20 @@ def run_going_on(store: Store) -> RunRecord | None:
 
 
 class Worker:
-    """Executes runs of one store. `look` is called after a finish that may have changed more than its own task."""
+    """Executes the runs of one pool. `look` is called after a finish that may have changed more than its own task."""
 
-    def __init__(self, store: Store, clock: Clock, look: Callable[[int], None], stay_runs: int = STAY_RUNS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        look: Callable[[int], None],
+        stay_runs: int = STAY_RUNS,
+        pool: str = DEFAULT_POOL,
+    ) -> None:
         self._store = store
+        self.take_at: Callable[[Instant], RunRecord | None]
+        """The next ready run of the pool, now RUNNING. Who takes one with a deadline calls `time` for it."""
+        self.take_at = store.take if pool == DEFAULT_POOL else partial(store.take, pool=pool)
         self._now = clock.now
         self._look = look
         self._stay_runs = stay_runs
@@ -142,16 +202,21 @@ class Worker:
 
         A child that this makes ready is taken by this very loop, so `look` is told to spare one.
         """
-        take, finish, now, look, call = self._store.take, self._store.finish, self._now, self._look, self.outcome
+        take, finish, now, look, call = self.take_at, self._store.finish, self._now, self._look, self.outcome
+        signs = self._store.signs
         with self.context() as (set_run, seat):
             at = now()
             leave_at = at + STAY_US
             for _ in range(self._stay_runs):
                 run = take(at)
+                if signs.earlier:  # one that was too late to start has left a next fire to be woken for
+                    look(1)
                 if run is None:
                     break
                 set_run(run)
                 seat[0] = run
+                if run.extra is not None and run.extra.time_out is not None:
+                    self.time(run)
                 outcome = call(run)
                 at = now()
                 changed = finish(run, outcome, at)
@@ -167,11 +232,12 @@ class Worker:
         me = get_ident()
         seat: Seat
         before, seat = _seats.get(me), [None]
-        in_store, in_run = _store.set(self._store), _run.set(None)
+        in_store, in_run, in_timed = _store.set(self._store), _run.set(None), _timed.set(None)
         _seats[me] = self._store, seat
         try:
             yield _run.set, seat
         finally:
+            _timed.reset(in_timed)
             _run.reset(in_run)
             _store.reset(in_store)
             if before is None:
@@ -179,14 +245,23 @@ class Worker:
             else:
                 _seats[me] = before
 
+    def time(self, run: RunRecord) -> None:
+        """Called for every run with a deadline once it is taken: that may be the earliest entry of all now."""
+        task: TaskRecord | None = getattr(run, "task", None)
+        if task is not None:
+            _timed.set((run, task.id))
+        self._look(0)
+
     def outcome(self, run: RunRecord) -> Outcome:
         """Call the user's work. The one place where what user code raises is caught, BaseException included."""
-        task = run.task
+        task = getattr(run, "task", None)
+        if task is None or task._work is None:  # what a task held is let go of at its end, and it may be forgotten
+            return self.failure(TimeoutError("the time of the run was up before its work began"))
         work, args, kwargs, more = task._work, task._args, task._kwargs, task._more
         try:
             if more is not None and more.outputs:
                 args, kwargs = _filled_call(args, kwargs)
-            value = work(*args, **kwargs) if kwargs else work(*args)  # type: ignore[misc]  # a live task has them
+            value = work(*args, **kwargs) if kwargs else work(*args)
             return SUCCESS if value is None else self.success(value)
         except BaseException as error:  # noqa: BLE001 - whatever a task raises is its outcome, and ends nothing else
             del work, args, kwargs, task  # this frame lives as long as somebody keeps the error, by the frames above it
@@ -223,8 +298,10 @@ class Worker:
     # What the hand for other executors asks: see `pools.single.Desk`
 
     def take(self) -> RunRecord | None:
-        run: RunRecord | None = self._store.take(self._now())
-        return run
+        return self.take_at(self._now())
+
+    def is_timed(self, run: RunRecord) -> bool:
+        return run.extra is not None and run.extra.time_out is not None
 
     def call_of(self, run: RunRecord) -> tuple[Any, ...]:
         task = run.task
@@ -233,7 +310,7 @@ class Worker:
             args, kwargs = _filled_call(args, kwargs)
         key = (os.getpid(), id(run))
         _here[key] = self._store, run
-        return (call_distant, key, task.id, run.due, task._work, args, dict(kwargs or {}))
+        return (call_distant, key, task.id, run.due, attempt_of(run), task._work, args, dict(kwargs or {}))
 
     def returned(self, run: RunRecord, value: Any) -> None:
         try:
@@ -267,19 +344,23 @@ def call_distant(
     key: tuple[int, int],
     task_id: str,
     due: Instant | None,
+    attempt: int,
     work: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
     """What is submitted to an executor that may run it in another process. A forked one has a copy of `_here`."""
     store, run = _here.get(key, (None, None)) if key[0] == os.getpid() else (None, None)
-    in_store, in_run = _store.set(store), _run.set(run)
-    distant = _distant.set(DistantRun(task_id, due))
+    in_store, in_run, in_timed = _store.set(store), _run.set(run), _timed.set(None)
+    if run is not None:
+        _timed.set((run, task_id))
+    distant = _distant.set(DistantRun(task_id, due, attempt))
     try:
         return work(*args, **kwargs)
     finally:
         del work, args, kwargs  # as in `Worker.outcome`
         _distant.reset(distant)
+        _timed.reset(in_timed)
         _run.reset(in_run)
         _store.reset(in_store)
 

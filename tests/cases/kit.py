@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from tickless import Event, EventKind, Instant, Reason, Run, Scheduler, State, Task
+from tickless.core.invariants import check
 from tickless.instants import SECOND_US, Waitable
 from tickless.testing import FakeClock, InlinePool
 
@@ -45,6 +46,11 @@ def ready(scheduler: Scheduler) -> int:
 def entries(scheduler: Scheduler) -> int:
     """How many entries the heap holds, orphans included. The one look behind the door: no user can count them."""
     return len(scheduler._store.machine.timeline)
+
+
+def sound(scheduler: Scheduler) -> None:
+    """Every promise holds. At a quiet point only."""
+    check(scheduler._store)
 
 
 class Ear:

@@ -25,7 +25,7 @@ class World:
         self.clock = FakeClock()
         self.start_us = self.clock.now()
         self.keeper = Keeper()
-        self.pool = InlinePool() if pool is None else pool
+        self.pool = InlinePool() if pool is None and "pools" not in options else pool
         self.scheduler = Scheduler(self.pool, clock=self.clock, observers=[self.keeper], **options)
         self.story: list[Any] = []
         if start:

@@ -14,6 +14,7 @@ FLOORS: dict[str, int] = {
     "tickless.instants": 0,
     "tickless.states": 0,
     "tickless.records": 0,
+    "tickless.values": 0,
     "tickless.policies": 0,
     "tickless.rules": 0,
     # the pure machine
@@ -35,6 +36,12 @@ FLOORS: dict[str, int] = {
     "tickless.task": 4,
     "tickless.drafts": 4,
     "tickless.limits": 4,
+    "tickless.options": 4,
+    "tickless.changes": 4,
+    "tickless.checks": 4,
+    "tickless.works": 4,
+    "tickless.waits": 4,
+    "tickless.hands": 4,
     "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
     "tickless.decorators": 4,

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
 
+from tickless.core.machine import Machine
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -34,8 +36,12 @@ class Mutant:
         assert places, f"{self.what}: {self.line!r} is not in {self.module.__name__}; plant the bug anew"
         with ExitStack() as after:
             for owner, name, function in places:
-                after.callback(setattr, owner, name, function)
-                setattr(owner, name, self._broken(function))
+                broken = self._broken(function)
+                # The machine is put together of functions of several modules.
+                also = [(Machine, key) for key, member in vars(Machine).items() if member is function]
+                for where, key in {(owner, name), *also}:
+                    after.callback(setattr, where, key, function)
+                    setattr(where, key, broken)
             yield
 
     def _broken(self, function: FunctionType) -> FunctionType:
@@ -45,7 +51,9 @@ class Mutant:
         names: dict[str, Any] = {}
         exec(code, dict(function.__globals__), names)  # our own source with a line changed, and nothing from outside
         broken: FunctionType = names[function.__name__]
-        return FunctionType(broken.__code__, function.__globals__, function.__name__, function.__defaults__)
+        planted = FunctionType(broken.__code__, function.__globals__, function.__name__, function.__defaults__)
+        planted.__kwdefaults__ = function.__kwdefaults__
+        return planted
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[Any, str, FunctionType]]:

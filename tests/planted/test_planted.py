@@ -14,9 +14,20 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.planted.mutants import Mutant
 from tests.properties.foreign import no_lock_is_held_in_foreign_code
 from tests.properties.small_worlds import all_small_worlds
+from tests.properties.test_policy_machine import CrowdMachine, PolicyMachine
 from tests.properties.test_store_machine import StoreMachine
 from tickless import dispatcher, policies
-from tickless.core import graph, machine, ready, timeline, update
+from tickless.core import (
+    attempts,
+    crew,
+    graph,
+    machine,
+    pauses,
+    permits,
+    ready,
+    timeline,
+    update,
+)
 from tickless.stores import memory
 
 Property = Callable[[], object]
@@ -35,6 +46,16 @@ QUICKLY = settings(
 def any_verbs() -> None:
     """The state machine of tests/properties."""
     run_state_machine_as_test(StoreMachine, settings=QUICKLY)
+
+
+def any_policy() -> None:
+    """The machine with the model of one task: tests/properties."""
+    run_state_machine_as_test(PolicyMachine, settings=settings(QUICKLY, max_examples=500))
+
+
+def any_crowd() -> None:
+    """The machine of many tasks, with the invariants only."""
+    run_state_machine_as_test(CrowdMachine, settings=settings(QUICKLY, max_examples=300))
 
 
 LOCKED = "{0}.lock.acquire(); {1}; {0}.lock.release()"
@@ -59,7 +80,7 @@ PLANTED: list[tuple[Mutant, Property]] = [
     ),
     (Mutant("an orphan entry fires", machine, "task is None or task._entry != entry", "task is None"), any_verbs),
     (
-        Mutant("the skip count is wrong", policies, "Reason.COALESCED, fires,", "Reason.COALESCED, fires + 1,"),
+        Mutant("the skip count is wrong", policies, "Skipped(reason, fires,", "Skipped(reason, fires + 1,"),
         any_verbs,
     ),
     (Mutant("no look after leaving the lock", memory, "if unsettled or asks", "if asks"), any_verbs),
@@ -88,6 +109,105 @@ PLANTED: list[tuple[Mutant, Property]] = [
 ]
 
 
+POLICIES: list[tuple[Mutant, Property]] = [
+    (Mutant("queue: a second run starts", policies, "return Fate.SKIP if waiting else", "return"), any_policy),
+    (Mutant("queue: two run at once", policies, "Fate.SKIP if waiting else Fate.WAIT", "Fate.START"), any_policy),
+    (
+        Mutant(
+            "queue: what came while one waited is lost",
+            policies,
+            "Reason.OVERLAP, *lost",
+            "Reason.OVERLAP, 1, *lost[1:]",
+        ),
+        any_policy,
+    ),
+    (
+        Mutant("allow: one more than max_running", policies, "busy < policy.max_running", "busy <= policy.max_running"),
+        any_policy,
+    ),
+    (Mutant("replace: nobody is asked to stop", crew, "stopping.ask_to_stop(machine, one)", "pass"), any_policy),
+    (
+        Mutant("replace: what never started runs too", crew, "if is_retrying(one) or (", "if is_retrying(one) and ("),
+        any_policy,
+    ),
+    (
+        Mutant("grace off by one at the take", policies, "now > at + policy.grace_us", "now >= at + policy.grace_us"),
+        any_policy,
+    ),
+    (
+        Mutant("grace off by one when missed", policies, "due + policy.grace_us < now", "due + policy.grace_us <= now"),
+        any_policy,
+    ),
+    (Mutant("catch-up with one too few", policies, "newest, fires, most)", "newest, fires, most - 1)"), any_policy),
+    (Mutant("a catch-up overlaps itself", crew, "return not busy", "return True"), any_policy),
+    (
+        Mutant("tried again after a stop", attempts, "or machine.is_closed or is_to_stop(run)", "or machine.is_closed"),
+        any_policy,
+    ),
+    (
+        Mutant(
+            "the timeout counts from the fire",
+            attempts,
+            "Instant(now + policy.timeout_us)",
+            "Instant((run.due or now) + policy.timeout_us)",
+        ),
+        any_policy,
+    ),
+    (Mutant("a zombie does not keep busy", machine, "and keeps_busy(run)", "and False"), any_policy),
+    (
+        Mutant(
+            "a zombie lets an occurrence go",
+            crew,
+            "if zombie is not None and zombie.extra is not None and zombie.extra.zombie:",
+            "if False:",
+        ),
+        any_policy,
+    ),
+    (
+        Mutant("fires of a pause run at the resume", policies, 'if catch_up == "none":', 'if catch_up == "never":'),
+        any_policy,
+    ),
+    (
+        Mutant("a pause holds nothing that is ready", pauses, "elif one._run is QUEUED and", "elif False and"),
+        any_policy,
+    ),
+    (Mutant("a pause has no end", pauses, "if pause.until is not None:", "if False:"), any_policy),
+    (Mutant("who pauses for failures goes on", attempts, "pauses.hold(machine, [subject], now)", "pass"), any_policy),
+    (
+        Mutant(
+            "a pause is lost at a reschedule", update, "special.until = None", "special.until = special.pause = None"
+        ),
+        any_policy,
+    ),
+    (
+        Mutant("a run by hand moves the plan", crew, "        _take_no_more(machine, chief, now)", "        pass"),
+        any_policy,
+    ),
+    (Mutant("paused: what is asked for by hand waits", machine, "and not special.by_hand", "and True"), any_policy),
+    (
+        Mutant(
+            "a permit leaks at a cancel",
+            machine,
+            "permits.give_back(self, task._more.special, now, started=False)",
+            "pass",
+        ),
+        any_policy,
+    ),
+    (Mutant("a permit is given twice", permits, "self.held >= self.running", "self.held > self.running"), any_policy),
+    (Mutant("a permit that frees up is nobody's", permits, "while waiting and", "while False and"), any_policy),
+    (
+        Mutant(
+            "one start too many in the window",
+            policies,
+            "room = limit.most_starts - reserved",
+            "room = limit.most_starts + 1 - reserved",
+        ),
+        any_crowd,
+    ),
+]
+PLANTED += POLICIES
+
+
 @pytest.mark.parametrize(("mutant", "caught_by"), PLANTED, ids=[str(mutant) for mutant, _ in PLANTED])
 def test_a_planted_bug_is_caught(mutant: Mutant, caught_by: Property) -> None:
     """Each of these has been written somewhere by somebody careful."""
@@ -95,7 +215,9 @@ def test_a_planted_bug_is_caught(mutant: Mutant, caught_by: Property) -> None:
         caught_by()
 
 
-@pytest.mark.parametrize("passed_by", [any_verbs, all_small_worlds, no_lock_is_held_in_foreign_code])
+@pytest.mark.parametrize(
+    "passed_by", [any_verbs, any_policy, any_crowd, all_small_worlds, no_lock_is_held_in_foreign_code]
+)
 def test_without_a_bug_the_same_property_passes(passed_by: Property) -> None:
     """Else a property that always fails would seem to catch everything."""
     passed_by()

@@ -48,6 +48,11 @@ def test_current_run_gives_the_ids_over_there(scheduler: Scheduler) -> None:
     assert (task_id, due, stopped) == ("far", run.due, False)
 
 
+def test_current_run_gives_the_attempt_and_a_log_over_there(scheduler: Scheduler) -> None:
+    """Whatever a body may ask here it may ask there too."""
+    assert scheduler.schedule(works.attempt_over_there).result(PATIENCE_S) == (1, False, "tickless.run")
+
+
 def test_what_is_raised_over_there_is_the_tasks_own_error(scheduler: Scheduler) -> None:
     task = scheduler.schedule(works.fail_over_there)
     with pytest.raises(ValueError, match="over there"):

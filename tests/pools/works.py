@@ -22,6 +22,11 @@ def ids() -> tuple[str, datetime | None, bool]:
     return run.task_id, run.due, bool(run.stop_requested)
 
 
+def attempt_over_there() -> tuple[int, bool, str]:
+    run = current_run()
+    return run.attempt, run.lease_lost, run.log.name
+
+
 def fail_over_there() -> None:
     raise ValueError("over there")
 

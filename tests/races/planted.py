@@ -71,7 +71,7 @@ PLANTS = (
     ),
     Plant(
         "a task that ends is nowhere for a moment",
-        "core.machine:Machine.retire",
+        "stores.memory:MemoryStore._finish_plain",
         (("if task._seq in registry.live:", "if registry.live.pop(task._seq, None) is not None:"),),
         programs.finding,
         slots=2,
@@ -81,7 +81,8 @@ PLANTS = (
         "core.update:_stays",
         (
             (
-                "    if _busy(there):\n        return there._rule is not None and new._rule is not None\n"
+                "    if _busy(there) or _has_crew(there):\n"
+                "        return there._rule is not None and new._rule is not None\n"
                 "    return not ended(there)\n",
                 "    if ended(there):\n        return False\n"
                 "    return not _busy(there) or (there._rule is not None and new._rule is not None)\n",
@@ -97,7 +98,7 @@ PLANTS = (
     ),
     Plant(
         "a run is shown with facts of its end before it has ended",
-        "stores.snapshots:run_of",
+        "core.snapshots:run_of",
         (("finished_us=run.finished if over else None", "finished_us=run.finished"),),
         programs.showing,
     ),
@@ -144,11 +145,17 @@ PLANTS = (
         programs.forgetting,
     ),
     Plant(
-        "a worker settles for others and tells nobody",
-        "stores.memory:MemoryStore._finish_plain",
-        (("    self.settle()\n        return True\n    return False", "    self.settle()\n    return False"),),
-        programs.rearming,
+        "a run times out though its worker had come back in time",
+        "core.special:RunExtra.ring",
+        ((" and self.returned is None", ""),),
+        programs.timing_out,
         slots=2,
+    ),
+    Plant(
+        "a pause takes without the claim",
+        "core.pauses:hold",
+        (("queue_of(one, machine.ready).claim(one)", "(queue_of(one, machine.ready).claim(one) or True)"),),
+        programs.pausing,
     ),
 )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from tests.races.world import World
-from tickless import Task, after, current_run, every
+from tickless import Reason, ScheduleError, State, Task, after, current_run, every
+from tickless.options import OnTimeout
 
 Program = Callable[[World], None]
+TIMEOUT_US = 1_000
 
 
 def linking(world: World) -> None:
@@ -203,6 +206,140 @@ def rearming(world: World) -> None:
     world.finish()
 
 
+def timing_out(world: World) -> None:
+    """A run ends at the very moment at which its time is up: one of the two is its end, and nothing is kept of it."""
+    scheduler, rng = world.scheduler, world.rng
+    scheduler.start()
+    on_timeout: OnTimeout = rng.choice(("keep", "release"))
+    spans = [TIMEOUT_US + rng.randrange(-60, 30) for _ in range(2)]
+    tasks = [
+        scheduler.schedule(
+            lambda us=us: current_run().stop_requested.wait(us / 1e6) and None,
+            timeout=TIMEOUT_US / 1e6,
+            on_timeout=on_timeout,
+            limit=rng.choice((None, "one")),
+        )
+        for us in spans
+    ]
+    world.thread(scheduler.tasks)
+    children = [world.task([task], run_if="all_done") for task in tasks]
+    for task, child in zip(tasks, children, strict=True):
+        assert task.wait()
+        assert child.wait()
+    while scheduler.pools()["default"].zombies:
+        scheduler.schedule(int, after(0.001)).wait()
+    for task in tasks:
+        run, record = task.runs()[0], task._run
+        assert record is not None
+        assert record.extra is not None
+        took_us = (record.extra.returned or 0) - (run.started_us or 0)
+        late = run.state is State.FAILED
+        assert run.late_result == ("returned" if late else None), f"{run.state}, and late: {run.late_result}"
+        assert run.reason is (Reason.TIMED_OUT if late else None)
+        assert not late or took_us >= TIMEOUT_US, f"timed out after {took_us} us"
+    assert scheduler.limits()["one"].running == 0
+    world.finish()
+
+
+def pausing(world: World) -> None:
+    """What is ready is paused while workers take it: it is held or it runs, never both; and it is there afterwards."""
+    scheduler, rng = world.scheduler, world.rng
+    tasks = [world.task(tags=rng.choice(((), ("t",))), priority=rng.randrange(2)) for _ in range(3)]
+    scheduler.start()
+    world.thread(lambda: scheduler.pause(tasks[0]))
+    world.thread(lambda: scheduler.pause(tag="t"))
+    world.task()
+    scheduler.pause()
+    begun = {task.name for task in world.tasks if task.state is not State.PENDING}
+    late = world.task()
+    world.join()
+    assert scheduler.pause() == 0
+    for task in (*tasks, late):
+        assert task.name in begun or task.state is State.PENDING, f"{task!r} is {task.state}, and was held before"
+    for one in (tasks[0], ...):
+        scheduler.resume(one)
+    scheduler.resume(tag="t")
+    world.finish()
+
+
+def resuming(world: World) -> None:
+    """What is held is resumed, and cancelled at once: it runs, or never."""
+    scheduler, rng = world.scheduler, world.rng
+    scheduler.start()
+    scheduler.pause()
+    tasks = [world.task(when=rng.choice((None, world.soon()))) for _ in range(3)]
+    beat = world.task(when=every(seconds=0.001), times=1)
+    world.thread(lambda: [world.cancel(task) for task in tasks[:2]] and None)
+    world.thread(lambda: scheduler.pause(tasks[2]) and None)
+    world.thread(scheduler.resume)
+    world.join()
+    scheduler.resume(tasks[2])
+    assert beat.wait()
+    world.finish()
+
+
+def handing_on(world: World) -> None:
+    """Permits are handed on while those who wait for them, and those who have them reserved, are cancelled."""
+    scheduler, rng = world.scheduler, world.rng
+    scheduler.start()
+    going: list[int] = []
+
+    def alone() -> None:
+        going.append(1)
+        assert len(going) == 1, "two hold the one permit"
+        world.threads.pause()
+        going.pop()
+
+    counted = [scheduler.schedule(alone, limit="one") for _ in range(2)]
+    tasks = [world.task(limit="one", priority=rng.randrange(2)) for _ in range(3)]
+    world.thread(lambda: [world.cancel(task) for task in rng.sample(tasks, 2)] and None)
+    world.thread(lambda: (scheduler.pause(tasks[0]), scheduler.resume(tasks[0])))
+    world.join()
+    assert all(task.wait() for task in (*counted, *tasks))
+    assert [task.state for task in counted] == [State.SUCCEEDED] * 2, [task.info for task in counted]
+    limit = scheduler.limits()["one"]
+    assert (limit.running, limit.waiting) == (0, 0), limit
+    world.finish()
+
+
+def asking(world: World) -> None:
+    """`run_now` comes while the task surfaces, is taken, or ends: a one-shot runs once, all the same."""
+    scheduler = world.scheduler
+    scheduler.start()
+    once = [world.task(when=world.soon()) for _ in range(2)]
+    beat = world.task(when=every(seconds=0.001), times=3)
+
+    def ask(task: Task[object]) -> None:
+        with suppress(ScheduleError):  # it has ended
+            assert task.run_now().task_id == task.id
+
+    for task in (*once, beat):
+        world.thread(lambda task=task: ask(task))  # type: ignore[misc]
+    ask(once[0])
+    assert beat.wait()
+    world.finish()
+
+
+def changing(world: World) -> None:
+    """An update comes while the run ends: it counts from the next run on, and no run is counted twice or lost."""
+    scheduler = world.scheduler
+    scheduler.start()
+    beat = world.task(when=every(seconds=0.001), max_runs=2)
+    once = world.task(when=world.soon())
+
+    def change(task: Task[object], priority: int) -> None:
+        with suppress(ScheduleError):  # it runs for the only time, or has ended
+            task.update(priority=priority)
+
+    for task in (beat, once):
+        world.thread(lambda task=task: change(task, 1))  # type: ignore[misc]
+        world.thread(lambda task=task: change(task, 2))  # type: ignore[misc]
+    scheduler.schedule(lambda: change(beat, 9), after(0.001)).wait()
+    assert beat.wait()
+    assert world.ran[beat.name] == 2, f"it ran {world.ran[beat.name]} times, of at most 2"
+    world.finish()
+
+
 def anything(world: World) -> None:
     """Whatever the seed says: tasks, children, cancels, waits and looks, from three threads."""
     if world.rng.random() < 0.8:
@@ -249,4 +386,12 @@ PROGRAMS: tuple[Program, ...] = (
     recurring,
     rearming,
     anything,
+)
+ABOUT_POLICIES: tuple[Program, ...] = (
+    timing_out,
+    pausing,
+    resuming,
+    handing_on,
+    asking,
+    changing,
 )

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from tests.races.weaver import Weaver
-from tickless import Cancelled, Pool, Rule, Scheduler, State, Task, after, current_run
+from tickless import Cancelled, Limit, Pool, Rule, Scheduler, State, Task, after, current_run
 from tickless.core.record import state_of
 from tickless.instants import Clock, Instant, Waitable
 
@@ -107,7 +107,9 @@ class World:
         self.rng = rng
         self.slots = slots
         self.pool = pool.executor if isinstance(pool, Pool) else pool
-        self.scheduler = Scheduler(pool, clock=clock, observers=[], keep_finished=rng.choice((0, 0, 2, 1000)))
+        self.scheduler = Scheduler(
+            pool, clock=clock, observers=[], keep_finished=rng.choice((0, 0, 2, 1000)), limits=[Limit("one", running=1)]
+        )
         self.tasks: list[Task[Any]] = []
         self.parents: dict[str, Sequence[Task[Any]]] = {}
         self.ran: dict[str, int] = {}

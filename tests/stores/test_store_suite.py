@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tickless.policies import Limit
 from tickless.stores import Store
 from tickless.stores.memory import MemoryStore
+from tickless.testing.policy_suite import PolicySuite
 from tickless.testing.store_suite import StoreSuite
 
 
@@ -17,3 +21,13 @@ class TestMemoryStoreWithoutTheGil(StoreSuite):
 
     def make_store(self) -> Store:
         return MemoryStore(always_hold=True)
+
+
+class TestMemoryStoreWithPolicies(PolicySuite):
+    def make_store(self, pools: Sequence[str], limits: Sequence[Limit]) -> Store:
+        return MemoryStore(pools=pools, limits=limits)
+
+
+class TestMemoryStoreWithPoliciesWithoutTheGil(PolicySuite):
+    def make_store(self, pools: Sequence[str], limits: Sequence[Limit]) -> Store:
+        return MemoryStore(pools=pools, limits=limits, always_hold=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tickless.core import history
-from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, TaskRecord, ended, more_of, own_run
+from tickless.core import crew, history
+from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, TaskRecord, ended, is_retrying, more_of
+from tickless.core.special import Hold, queue_of, special_in
+from tickless.core.stopping import ask_to_stop
+from tickless.core.timeline import SLACK
 from tickless.instants import Instant
-from tickless.records import Outcome
 from tickless.states import Cancelled, Reason, State
 
 if TYPE_CHECKING:
@@ -25,15 +27,13 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
     if plain and entry is not None and reason is Reason.CANCELLED and machine.post_cancelled is None:
         _cancel_plain(machine, task, entry, now)
         return Cancelled.CANCELLED
-    if run is QUEUED and machine.ready.claim(task):
-        run = task._run = own_run(task, run)
-        run.finished = now
-        machine.conclude(run, task, Outcome(State.CANCELLED, reason=reason))
-        history.remember(machine, task, run)
-        task._rule = None
-        machine.end(task, now)
+    special = special_in(task)
+    if special is not None and (special.crew or special.waiter is not None):
+        return crew.cancel(machine, task, now, reason, ask=ask)
+    if run is QUEUED and queue_of(task, machine.ready).claim(task):
+        machine.end_unrun(task, State.CANCELLED, reason, now)
         return Cancelled.CANCELLED
-    if run is not None and run.state.after:  # a worker has it, or is about to
+    if run is not None and run.state.after and run.state is not State.PENDING:  # a worker has it, or is about to
         if ask:
             ask_to_stop(machine, task)
         if task._rule is not None:
@@ -42,19 +42,37 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
     # No run, or one that has ended, maybe this very moment: only now can be told an end from a pause between fires.
     if run is not None and ended(task):
         return Cancelled.TOO_LATE
-    machine.end_unrun(task, State.CANCELLED, reason, now)
+    if special is not None and special.hold in (Hold.ZOMBIE, Hold.BUSY) and not is_retrying(task):
+        _end_planless(machine, task, now, reason)
+    else:
+        machine.end_unrun(task, State.CANCELLED, reason, now)
     return Cancelled.CANCELLED
+
+
+def _end_planless(machine: Machine, task: TaskRecord, now: Instant, reason: Reason) -> None:
+    """No fire is planned, and the last run has its record: only its code goes on."""
+    machine.discard(task)
+    more_of(task).end = (State.CANCELLED, reason)
+    task._rule = None
+    machine.end(task, now)
 
 
 def _cancel_plain(machine: Machine, task: TaskRecord, entry: int, now: Instant) -> None:
     """What `end_unrun` does, for a one-shot in the timeline that nobody waits for: this is the path of timeouts."""
+    timeline, registry = machine.timeline, machine.registry
     if not task._wall:
-        task._due = Instant(entry >> SEQ_BITS)
+        task._due = entry >> SEQ_BITS  # type: ignore[assignment]  # Instant() would cost 60 ns
     task._at = now
     task._run = CANCELLED_RUN
-    machine.unplace(task)
-    machine.retire(task)
-    machine.tidy()
+    task._entry = None
+    timeline.live -= 1
+    task._work = task._args = task._kwargs = None
+    registry.finished.append(task)
+    del registry.live[task._seq]
+    if len(timeline.heap) + len(timeline.flood) > 2 * timeline.live + SLACK:
+        timeline.prune(registry.live)
+    if len(registry.finished) > registry.trim_above or not registry.live:
+        machine.tidy()
 
 
 def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:
@@ -65,23 +83,3 @@ def _no_more_fires(machine: Machine, task: TaskRecord, reason: Reason) -> None:
     machine.trash.append((more.update, task._rule))
     more.update = None
     task._rule = None
-
-
-def ask_to_stop(machine: Machine, task: TaskRecord) -> None:
-    """Set the stop flag of the task's run, whether or not somebody looks at it yet.
-
-    A worker that has the task may not have made its run yet: it is told, and then looked at again. It looks whether it
-    was told once the run is there, so that one of the two sees the other. See tests/races.
-    """
-    if task._run is QUEUED:
-        machine.to_stop.add(task)
-        if task._run is QUEUED:  # the look after the store
-            return
-        machine.to_stop.discard(task)
-    run = task._run
-    if run is None:
-        return
-    if run.stop is None:
-        run.stop = True
-    elif run.stop is not True:
-        run.stop.set()

@@ -6,6 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from tickless.core.record import RunRecord, TaskRecord, more_of
+from tickless.core.special import RunExtra
 from tickless.instants import Instant
 from tickless.policies import Skipped
 from tickless.records import EventKind
@@ -20,7 +21,8 @@ def note_skipped(machine: Machine, task: TaskRecord, skipped: Skipped, now: Inst
     run = RunRecord(task, skipped.first, State.SKIPPED)
     run.finished = now
     run.reason = skipped.reason
-    run.fires = (skipped.fires, skipped.last)
+    run.extra = RunExtra()
+    run.extra.fires = (skipped.fires, skipped.last)
     remember(machine, task, run)
     post = machine.post_end[State.SKIPPED]
     if post is not None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sized
 from typing import Any, Protocol
 
 from tickless.core.machine import Machine
+from tickless.core.pauses import pause_of
 from tickless.core.record import (
     CANCELLED_RUN,
     NOT_SET,
@@ -23,6 +24,7 @@ from tickless.core.record import (
     run_if_of,
     state_of,
 )
+from tickless.core.special import Hold, is_unlisted, keeps_busy, queue_of, special_in
 from tickless.core.timeline import SLACK
 from tickless.policies import WAIT, kind_of_end, on_parent
 from tickless.states import MOVES, Reason, State
@@ -53,6 +55,7 @@ def check(subject: Machine | Holder) -> None:
     _check_links(machine)
     _check_timeline(machine)
     _check_ready(machine)
+    _check_limits(machine)
     _check_registry(machine)
 
 
@@ -80,7 +83,7 @@ def _kin(kin: Iterable[TaskRecord | str | int]) -> list[str]:
 
 
 def _run(run: RunRecord) -> str:
-    return f"due {run.due} {run.state} {run.reason} started {run.started} finished {run.finished} fires {run.fires}"
+    return f"due {run.due} {run.state} {run.reason} started {run.started} finished {run.finished}"
 
 
 def _require(holds: bool, what: str, task: TaskRecord | None = None) -> None:
@@ -90,15 +93,24 @@ def _require(holds: bool, what: str, task: TaskRecord | None = None) -> None:
 
 def _places(machine: Machine, task: TaskRecord) -> list[str]:
     """Every place that the task is in. A rule that is being asked counts as timeline, under a name of its own."""
-    run = task._run
+    run, special = task._run, special_in(task)
     where = {
         "timeline": task._entry is not None,
         "wait set": task in machine.waiting,
         "asking": task in machine.questions,
-        "ready queue": task in machine.ready.claims,
+        "ready queue": task in queue_of(task, machine.ready).claims,
         "running": run is not None and run.state is State.RUNNING,
+        "held": special is not None and special.hold is not None,
     }
     return [place for place, there in where.items() if there]
+
+
+_PLACES_OF_A_RUN = {
+    State.READY: ("ready queue",),
+    State.RUNNING: ("running",),
+    State.PENDING: ("timeline", "held"),
+}
+"""Where a live run of that state is. PENDING: it waits for its next attempt, or is paused."""
 
 
 def _check_live(machine: Machine, task: TaskRecord) -> None:
@@ -106,8 +118,10 @@ def _check_live(machine: Machine, task: TaskRecord) -> None:
     places = _places(machine, task)
     _require(len(places) == 1, f"P1: a live task is in exactly one place, and this one in {places or 'none'}", task)
     run = task._run
-    busy = run is not None and bool(MOVES[run.state])
-    _require(busy == (places[0] in ("ready queue", "running")), f"P3: {places[0]}, but its run says otherwise", task)
+    right = _PLACES_OF_A_RUN.get(run.state) if run is not None else None
+    agrees = places[0] not in ("ready queue", "running") if right is None else places[0] in right
+    _require(agrees, f"P3: {places[0]}, but its run says otherwise", task)
+    _check_special(machine, task)
     if run is not None and run.state is State.RUNNING:
         _require(run.started is not None, "a run goes on that never started", task)
         early = not task._wall and run.due is not None and run.started is not None and run.started < run.due
@@ -115,6 +129,50 @@ def _check_live(machine: Machine, task: TaskRecord) -> None:
     _require(task._work is not None and task._args is not None, "a live task has lost its work", task)
     _check_waiting(machine, task)
     _check_history(machine, task)
+
+
+def _check_special(machine: Machine, task: TaskRecord) -> None:
+    """Pauses, occurrences, zombies and permits of a live task."""
+    special = special_in(task)
+    if special is None:
+        return
+    paused = pause_of(machine, task) is not None
+    held = special.hold in (Hold.FIRE, Hold.READY, Hold.RETRY)
+    _require(paused or not held, f"it is held ({special.hold}), and not paused", task)
+    free = task._entry is not None or (task._run is QUEUED and task in queue_of(task, machine.ready).claims)
+    _require(not (paused and free) or special.by_hand, "it is paused, and not held", task)
+    _require(special.zombies >= 0, f"{special.zombies} zombies keep it busy", task)
+    if special.hold is Hold.BUSY:
+        _require(bool(special.crew) or special.zombies > 0, "P1: it is held for its occurrences, and has none", task)
+    for one in special.crew or ():
+        own = special_in(one)
+        _require(one._seq in machine.registry.live, "an occurrence has ended, and keeps its task busy", one)
+        _require(own is not None and own.chief is task, "an occurrence belongs to another task", one)
+    policy = special.policy
+    _require(
+        special.permit
+        or policy.limit is None
+        or task._run is None
+        or task._run.state is not State.RUNNING
+        or keeps_busy(task._run),
+        "it runs without a permit of its limit",
+        task,
+    )
+
+
+def _check_limits(machine: Machine) -> None:
+    for state in machine.limits.values():
+        name, holders = state.limit.name, 0
+        reserved = 0
+        for task in machine.registry.live.values():
+            special = special_in(task)
+            if special is not None and special.permit and special.policy.limit == name:
+                holders += 1
+                reserved += task._run is QUEUED
+        _require(state.held >= holders, f"limit {name}: {holders} hold a permit, and {state.held} are counted")
+        _require(state.reserved == reserved, f"limit {name}: {reserved} are reserved, and {state.reserved} counted")
+        most = state.limit.running
+        _require(most is None or state.held <= most, f"limit {name}: {state.held} permits of {most}")
 
 
 def _check_waiting(machine: Machine, task: TaskRecord) -> None:
@@ -188,17 +246,22 @@ def _check_timeline(machine: Machine) -> None:
     ordered = all(heap[(i - 1) // 2] <= heap[i] for i in range(1, len(heap)))
     _require(ordered, "the timeline is not a heap, so something fires late")
     _require(timeline.flood == sorted(timeline.flood, reverse=True), "what is due comes in the wrong order")
+    entries += [alarm._entry for alarm in timeline.alarms.values() if alarm._entry is not None]
+    _require(all(entry in held for entry in entries), "an alarm is armed, and is not in the timeline")
     _require(timeline.live == len(entries), f"the timeline counts {timeline.live} of {len(entries)} living entries")
     bound = 2 * timeline.live + SLACK
     _require(len(timeline) <= bound, f"the timeline holds {len(timeline)} entries for {timeline.live} that live")
 
 
 def _check_ready(machine: Machine) -> None:
-    in_lanes = Counter(task for lane in machine.ready._lanes.values() for task in lane)
-    for task in machine.ready.claims:
-        _require(task._run is QUEUED, "P1: a task in the ready queue is not ready", task)
-        _require(task._seq in machine.registry.live, "P1: a task is ready and not live", task)
-        _require(in_lanes[task] == 1, f"P1: a ready task stands in {in_lanes[task]} places of the queue", task)
+    queues = [pool.queue for pool in machine.pools.values()] + [limit.queue for limit in machine.limits.values()]
+    for queue in queues:
+        in_lanes = Counter(task for lane in queue._lanes.values() for task in lane)
+        for task in queue.claims:
+            _require(task._run is QUEUED, "P1: a task in the ready queue is not ready", task)
+            _require(queue_of(task, machine.ready) is queue, "P1: a ready task stands in another queue", task)
+            _require(task._seq in machine.registry.live, "P1: a task is ready and not live", task)
+            _require(in_lanes[task] == 1, f"P1: a ready task stands in {in_lanes[task]} places of the queue", task)
     for shared, state, reason in ((QUEUED, State.READY, None), (CANCELLED_RUN, State.CANCELLED, Reason.CANCELLED)):
         _require((shared.state, shared.reason) == (state, reason), f"what stands for every {state} run was changed")
         facts = [shared.stop, shared.started, shared.finished, shared.error, shared.due]
@@ -213,7 +276,8 @@ def _check_registry(machine: Machine) -> None:
     _require(len(registry.finished) <= registry.trim_above, f"{len(registry.finished)} finished tasks are kept")
     for seq, task in registry.live.items():
         _require(task._seq == seq, f"it is listed under the number {seq}", task)
-        _require(task._id is None or task._id in registry.named, "it is live, and its id finds nobody", task)
+        found = task._id is None or task._id in registry.named or is_unlisted(task)
+        _require(found, "it is live, and its id finds nobody", task)
     for id, task in registry.named.items():
         _require(task._id == id, f"it is found under the id {id!r}", task)
         _require(task in listed, "it was forgotten, and its id is not free", task)

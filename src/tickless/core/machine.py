@@ -8,14 +8,15 @@ timeline.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from heapq import heappush
 from typing import Any
 
 from tickless import policies
-from tickless.core import graph, history, update
-from tickless.core.questions import Questions, consult
-from tickless.core.ready import ReadyQueue
+from tickless.core import attempts, crew, entering, graph, history, pauses, permits, plans, update
+from tickless.core.permits import LimitState
+from tickless.core.questions import Questions
+from tickless.core.ready import PoolState, ReadyQueue
 from tickless.core.record import (
     NOT_SET,
     SEQ_BITS,
@@ -24,25 +25,25 @@ from tickless.core.record import (
     Signs,
     TaskRecord,
     Waiter,
-    due_of,
     holdings,
     is_apart,
+    is_retrying,
     key_of,
-    more_of,
     move,
     run_if_of,
 )
 from tickless.core.registry import Registry
-from tickless.core.timeline import Timeline
+from tickless.core.special import Hold, keeps_busy, special_in, special_of
+from tickless.core.timeline import Alarm, Timeline
 from tickless.instants import Instant
-from tickless.policies import Plan, Verdict
+from tickless.policies import Limit, Pause, Verdict
 from tickless.records import EventKind, Outcome
-from tickless.rules import Rule
-from tickless.states import TERMINAL, Reason, State
+from tickless.states import DEFAULT_POOL, TERMINAL, Reason, State
 
 FOREVER = Instant(1 << 100)
 AWAKE = Instant(-FOREVER)
 KINDS = {state: EventKind(state.value) for state in TERMINAL}
+OTHERS = (EventKind.RETRY, EventKind.PAUSED, EventKind.RESUMED)
 
 Post = Callable[..., None]
 
@@ -50,9 +51,13 @@ Post = Callable[..., None]
 class Machine:
     """One per store. Every method is called under the store's lock, but for `conclude` and `retire` of a plain task."""
 
-    def __init__(self, keep_finished: int, keep_runs: int) -> None:
+    def __init__(
+        self, keep_finished: int, keep_runs: int, pools: Iterable[str] = (DEFAULT_POOL,), limits: Iterable[Limit] = ()
+    ) -> None:
         self.timeline = Timeline()
-        self.ready = ReadyQueue()
+        self.pools = {name: PoolState() for name in pools}
+        self.ready = self.pools[DEFAULT_POOL].queue
+        """What is ready for the default pool."""
         self.registry = Registry(keep_finished)
         self.keep_runs = keep_runs
         self.waiting: set[TaskRecord] = set()
@@ -65,9 +70,15 @@ class Machine:
         """Tasks that a worker has taken whose run was not there yet when it was asked to stop: see `ask_to_stop`."""
         self.idle_waiters: list[Waiter] = []
         self.seq = 0
-        """The number of the task that came last."""
+        """The number of the task, or the alarm, that came last."""
+        self.limits = {limit.name: LimitState(self, limit) for limit in limits}
+        self.pauses: dict[str | None, Pause] = {}
+        """The pauses of tags, and of all (None)."""
+        self.pause_ends: dict[pauses.Scope, pauses.PauseEnd] = {}
+        """What ends a pause by itself, by its scope."""
         self.is_open = False
         """True once started: what is due at once becomes ready at once, without a turn of the dispatcher."""
+        self.is_closed = False
         self.signs = Signs()
         self.wake_at = AWAKE
         self.seen = AWAKE
@@ -81,134 +92,154 @@ class Machine:
         self.post_end = {state: post if kind in wants else None for state, kind in KINDS.items()}
         self._post_succeeded = self.post_end[State.SUCCEEDED]
         self.post_cancelled = self.post_end[State.CANCELLED]
-        self._post_scheduled = post if EventKind.SCHEDULED in wants else None
+        self.post_scheduled = post if EventKind.SCHEDULED in wants else None
         self._post_ready = post if EventKind.READY in wants else None
         self.post_started = post if EventKind.STARTED in wants else None
+        self.post_other = {kind: post for kind in OTHERS if kind in wants}
 
-    def enter(self, task: TaskRecord, now: Instant) -> None:
-        """Take a new task in: give it its number, and put it where it belongs."""
-        seq = self.seq = self.seq + 1
-        task._seq = seq
-        self.registry.live[seq] = task
-        if task._id is not None:
-            self.registry.named[task._id] = task
-        if self._post_scheduled is not None:
-            self._post_scheduled(EventKind.SCHEDULED, now, task, task._due)
-        due = task._due
-        if due is None or task._wall or task._more is not None:
-            self.settle_in(task, now)
-        elif due > now:
-            timeline = self.timeline  # its `push`, written out: this is the path of a million inserts
+    def next_seq(self) -> int:
+        self.seq += 1
+        return self.seq
+
+    bind = plans.bind
+    enter = entering.enter
+    enter_many = entering.enter_many
+    note = plans.note
+    on_fire = plans.on_fire
+    on_planned = plans.on_planned
+    rearm = plans.rearm
+    time_out = attempts.time_out
+
+    def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
+        """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it.
+
+        Who is paused, or waits for a zombie, is held instead.
+        """
+        special = None if task._more is None else task._more.special
+        if special is None and not task._wall and not self.pauses:
+            timeline = self.timeline
+            if due <= now and self.is_open and timeline.would_be_first(due, task._seq):
+                self.make_ready(task, due, now)
+                return
             task._due = None
-            task._entry = entry = due << SEQ_BITS | seq
+            task._entry = entry = due << SEQ_BITS | task._seq  # `push`, written out: every recurring run comes this way
             heappush(timeline.heap, entry)
             timeline.live += 1
             if due < self.wake_at:
-                self._wake_for(due)
+                self.wake_for(due)
+        elif self._is_held(task, due):
+            pass
+        elif due == now and task._rule is None and not is_apart(task) and self._may_go(task, due):
+            self.make_ready(task, due, now)  # it cannot be late
         else:
-            self.place(task, due, now)
+            # Not ready at once: only `surface`, which is told the wall time exactly, may say what is to be done.
+            task._due = due if is_apart(task) else None
+            self.place_at(task, self.instant_of(task, due))
 
-    def settle_in(self, task: TaskRecord, now: Instant) -> None:
-        """Put a new task where it belongs: the wait set, the ready queue or the timeline."""
-        if not task._parents:
-            self.place(task, now if task._due is None else task._due, now)
-            return
-        graph.link(task)
-        self.waiting.add(task)
-        if task._waiting and not task._seen:
-            return  # nobody has ended yet, so nothing is decided
-        verdict = policies.on_parent(run_if_of(task), task._seen, task._waiting)
-        if verdict is not policies.WAIT:
-            doomed: list[TaskRecord] = []
-            self._decide(task, verdict, now, doomed)
-            if doomed:
-                self.end(task, now)
+    def _may_go(self, task: TaskRecord, due: Instant) -> bool:
+        return self.is_open and self.timeline.would_be_first(due, task._seq)
 
-    def enter_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
-        """As `enter` for each, but one heapify, and links only once all are there: any may be another's parent."""
-        live, named, post, seq = self.registry.live, self.registry.named, self._post_scheduled, self.seq
-        entries: list[int] = []
-        others: list[TaskRecord] = []
-        for task in tasks:
-            seq += 1
-            task._seq = seq
-            live[seq] = task
-            if task._id is not None:
-                named[task._id] = task
-            if post is not None:
-                post(EventKind.SCHEDULED, now, task, task._due)
-            due = task._due
-            if due is not None and due > now and not task._wall and task._more is None:
-                task._due = None
-                task._entry = entry = due << SEQ_BITS | seq
-                entries.append(entry)
-            else:
-                others.append(task)
-        self.seq = seq
-        for task in others:
-            self.settle_in(task, now)
-        if entries:
-            self.timeline.extend(entries)
-            first = Instant(min(entries) >> SEQ_BITS)
-            if first < self.wake_at:
-                self._wake_for(first)
-
-    def place(self, task: TaskRecord, due: Instant, now: Instant) -> None:
-        """Give the task its time: in the timeline, or ready when its time has come and nothing is due before it."""
-        if is_apart(task):
-            task._due = due
-            # Never ready at once: only `surface`, which is told the wall time exactly, may say that it has come.
-            at = self.instant_of(task, due)
-        else:
-            task._due = None
-            at = due
-            if at <= now and self.is_open and self.timeline.would_be_first(at, task._seq):
-                self._make_ready(task, due, now)
-                return
+    def place_at(self, task: TaskRecord, at: Instant) -> None:
+        """Put the task at that instant, which may not be its due."""
         task._entry = self.timeline.push(at, task._seq)
         if at < self.wake_at:
-            self._wake_for(at)
+            self.wake_for(at)
+
+    def _is_held(self, task: TaskRecord, due: Instant) -> bool:
+        special = special_in(task)
+        if special is not None and special.hold in (Hold.ZOMBIE, Hold.BUSY):
+            task._due = Instant(due - 1)  # the last instant that is dealt with
+            return True
+        if pauses.pause_of(self, task) is None:
+            return False
+        task._due = due
+        special_of(task).hold = Hold.FIRE
+        return True
+
+    def pause_of(self, task: TaskRecord) -> Pause | None:
+        return pauses.pause_of(self, task)
+
+    def arm(self, alarm: Alarm, at: Instant) -> None:
+        self.timeline.arm(alarm, at)
+        if at < self.wake_at:
+            self.wake_for(at)
+
+    def reading(self, task: TaskRecord, now: Instant) -> Instant:
+        """`now` on the clock that drives the task, as far as that was looked at."""
+        return Instant(now + self.offset) if task._wall else now
 
     def instant_of(self, task: TaskRecord, due: Instant) -> Instant:
         """When a planned fire is to run, in `Clock.now()`, its jitter included."""
         at = due - self.offset if task._wall else due
-        return Instant(at + _jitter(task, due))
+        return Instant(at + plans.jitter_in(task, due))
 
-    def _wake_for(self, at: Instant) -> None:
+    def wake_for(self, at: Instant) -> None:
         """The sleeper must be woken for this entry, and for no later one: it looks at all there is (P7)."""
         self.wake_at = at
         self.signs.earlier = self.signs.stirred = True
 
-    def _make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
+    def make_ready(self, task: TaskRecord, due: Instant, now: Instant) -> None:
+        """Its time has come: it stands in a queue from now on, unless it is paused."""
         task._due = due
-        if is_apart(task):
-            task._at = self.instant_of(task, due)
-        self.ready.push(task)
+        special = None if task._more is None else task._more.special
+        if special is not None or task._wall or self.pauses:
+            queue = self._queue_for(task, due, now)
+            if queue is None:
+                return
+            if special is not None and special.takes_turn:
+                queue.push_first(task)
+            else:
+                queue.push(task)
+        else:
+            self.ready.push(task)
         self.signs.stirred = True
         if now > self.seen:
             self.seen = now
         if self._post_ready is not None:
             self._post_ready(EventKind.READY, now, task, due)
 
+    def _queue_for(self, task: TaskRecord, due: Instant, now: Instant) -> ReadyQueue | None:
+        """Where it stands when it becomes ready; None when it is held instead, being paused."""
+        special = None if task._more is None else task._more.special
+        if task._wall or (special is not None and special.policy.jitter_us):
+            task._at = self.instant_of(task, due)
+        if special is None:
+            if self.pauses and pauses.pause_of(self, task) is not None:
+                pauses.hold_ready(self, task, now)
+                return None
+            return self.ready
+        may_be_paused = self.pauses or special.pause is not None or special.chief is not None
+        if may_be_paused and not special.by_hand and pauses.pause_of(self, task) is not None:
+            pauses.hold_ready(self, task, now)
+            return None
+        special.queue = None
+        return permits.queue_for(self, special, now) if special.asks_at_due else self.ready
+
     def surface(self, now: Instant, wall: Instant, limit: int) -> bool:
-        """Make ready what is due, in order. True when the batch was full, so that more may be due."""
+        """Make ready what is due, in order. True when more may be due: the batch was full, or an alarm rang."""
         timeline, live, push, post = self.timeline, self.registry.live, self.ready.push, self._post_ready
         entries = timeline.pop_due(now, limit)
-        find = live.get
+        find, rang = live.get, False
         if entries and now > self.seen:  # before anything is ready: a worker that takes it looks at this
             self.seen = now
         for entry in entries:
             task = find(entry & SEQ_MASK)
             if task is None or task._entry != entry:
-                continue  # an orphan
+                alarm = timeline.taken_alarm(entry)
+                if alarm is not None:
+                    alarm.ring(now, wall)
+                    rang = True
+                continue  # or it was an orphan
             task._entry = None
             timeline.live -= 1
             due: Instant = entry >> SEQ_BITS  # type: ignore[assignment]  # Instant() would cost 60 ns
             rule = task._rule
             more = task._more
-            apart = task._wall or (more is not None and more.jitter_us)
-            if apart or (rule is not None and not policies.runs_now(rule, due, now)):
-                self._surface_one(task, task._due if apart else due, now, wall)
+            special = None if more is None else more.special
+            asks = special is not None and (special.asks_at_due or special.attempts)
+            if asks or task._wall or (rule is not None and not policies.runs_now(rule, due, now)):
+                apart = task._wall or (special is not None and special.policy.jitter_us)
+                plans.surface_one(self, task, task._due if apart else due, now, wall)
                 continue
             task._due = due  # `_make_ready`, written out: a flood comes this way
             push(task)
@@ -217,34 +248,7 @@ class Machine:
         if entries:
             self.signs.stirred = True
         timeline.prune(live)
-        return len(entries) >= limit
-
-    def _surface_one(self, task: TaskRecord, due: Instant | None, now: Instant, wall: Instant) -> None:
-        """An entry came up whose time may not have come (slewing made it early), or whose rule must be asked."""
-        assert due is not None
-        jitter = _jitter(task, due)
-        reading = Instant((wall if task._wall else now) - jitter)  # what has come, had this fire not been put off
-        if task._wall and due > reading:
-            self.offset = wall - now
-            self.place(task, due, now)
-            return
-        rule = task._rule
-        if rule is None:
-            self._make_ready(task, due, now)
-        else:
-            task._due = due  # it has no entry now
-            # A rule that raises cannot tell a later fire. This one was planned, and runs; the error comes with the next
-            planned = Plan(due)
-            consult(self, task, rule, lambda: policies.on_due(rule, due, reading), self._on_due, now, planned)
-
-    def _on_due(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
-        if plan.skipped is not None:
-            history.note_skipped(self, task, plan.skipped, now)
-        assert plan.due is not None
-        if plan.due != task._due and self.instant_of(task, plan.due) > now:
-            self.place(task, plan.due, now)  # it has come by the plan, and its own jitter puts it off
-        else:
-            self._make_ready(task, plan.due, now)
+        return rang or len(entries) >= limit
 
     def conclude(self, run: RunRecord, task: TaskRecord, outcome: Outcome) -> None:
         """Store how a run ended: the value first, since the state tells readers that it is there."""
@@ -272,13 +276,37 @@ class Machine:
         """
         task._work = task._args = task._kwargs = task._rule = None
         registry = self.registry
-        if task._seq in registry.live:
+        if task._more is not None and task._more.special is not None and task._more.special.unlisted:
+            registry.live.pop(task._seq, None)
+        elif task._seq in registry.live:
             # Listed first: whoever looks for it meanwhile finds it in one of the two.
             registry.finished.append(task if task._value is None or task._value is NOT_SET else registry.twin(task))
             registry.live.pop(task._seq, None)
 
     def settle(self, run: RunRecord, outcome: Outcome | None) -> None:
-        """A run has ended: store how (None: that was done), and re-arm or end its task."""
+        """A worker has returned from a run: store how it ended (None: that was done), unless it is tried again."""
+        extra, finished = run.extra, run.finished
+        if extra is not None and extra.returned is not None and outcome is not None:
+            finished = extra.returned
+            if extra.time_out is not None:
+                attempts.unwatch(self, extra)
+                if finished >= extra.deadline:  # and nobody came to say so: its own thread may be all there is
+                    attempts.time_out(self, run, finished)
+            if extra.zombie:
+                attempts.come_back(self, run, outcome, finished)
+                return
+            run.finished = finished
+        task = run.task
+        special = None if task._more is None else task._more.special
+        if special is not None and outcome is not None and finished is not None:
+            if special.permit:
+                permits.give_back(self, special, finished, started=run.started is not None)
+            if outcome.state is State.FAILED and attempts.begins_again(self, run, special, outcome, finished):
+                return
+        self.settle_end(run, outcome)
+
+    def settle_end(self, run: RunRecord, outcome: Outcome | None) -> None:
+        """A run has ended for good: store how, and re-arm or end its task."""
         task = run.task
         now = run.finished
         assert now is not None
@@ -291,61 +319,42 @@ class Machine:
             more.history.append(run)
         elif rule is not None:
             history.remember(self, task, run)
+        special = None if more is None else more.special
+        if special is not None and (
+            run.state is not State.SUCCEEDED or special.attempts or special.failures or special.by_hand or special.chief
+        ):
+            by_hand = special.by_hand
+            attempts.finished(self, task, run, special, now)
+        else:
+            by_hand = False
         if rule is None:
             self.end(task, now)
             return
         due = run.due
         assert due is not None
         value = None if outcome is None else outcome.value
-        if more is not None and more.runs_left is not None:
+        if more is not None and more.runs_left is not None and run.state is not State.SKIPPED:
             more.runs_left -= 1
-            if more.runs_left < 1 and more.update is None:
+            if more.runs_left < 1 and (more.update is None or update.is_spent(more.update)):
                 more.end = (run.state, Reason.MAX_RUNS)
                 task._value = value
                 self.end(task, now)
                 return
-        if more is not None and more.update is not None:
-            first = update.become(self, task, more.update)
-            more.update = None
-            if first is not None:  # another rule from now on: what it would have fired since is what this run missed
-                self._ask_next(task, task._rule, Instant(first - 1), now, value)
+        if run.extra is not None and keeps_busy(run):
+            special_of(task).hold = Hold.ZOMBIE
+            task._due, task._value = due, value
+            return
+        jitter_us, is_on_grid = 0, more is None or more.update is None
+        if special is not None:
+            jitter_us = special.policy.jitter_us
+            is_on_grid = is_on_grid and special.until is special.since is special.planned is None and not by_hand
+        if is_on_grid:
+            finished = Instant(now + self.offset) if task._wall else now
+            following = policies.next_on_grid(rule, due, finished, jitter_us)
+            if following is not None:
+                self.place(task, following, now)
                 return
-        jitter_us = 0 if more is None else more.jitter_us
-        finished = Instant(now + self.offset) if task._wall else now
-        following = policies.next_on_grid(rule, due, finished, jitter_us)
-        if following is None:
-            self._ask_next(task, rule, due, now, value)
-        else:
-            self.place(task, following, now)
-
-    def _ask_next(self, task: TaskRecord, rule: Rule | None, due: Instant, now: Instant, value: Any) -> None:
-        """Ask a recurring task's rule for the fire after `due`; `value` is its result should there be none."""
-        assert rule is not None
-        finished = Instant(now + self.offset) if task._wall else now
-        jitter_us = 0 if task._more is None else task._more.jitter_us
-        task._due = None  # while it is asked it has no next fire
-
-        def planned(task: TaskRecord, plan: Plan, now: Instant) -> None:
-            self.on_planned(task, plan, now, value)
-
-        consult(self, task, rule, lambda: policies.after_run(rule, due, finished, jitter_us), planned, now)
-
-    def on_planned(self, task: TaskRecord, plan: Plan, now: Instant, value: Any = None) -> None:
-        """A recurring task knows its next fire: place it; without one it has ended as its last run did."""
-        if plan.skipped is not None:
-            history.note_skipped(self, task, plan.skipped, now)
-        if plan.rule is not None:
-            task._rule = plan.rule
-        if plan.due is not None:
-            self.place(task, plan.due, now)
-            return
-        if task._run is None:
-            self.discard(task)
-            self.end_unrun(task, State.SKIPPED, Reason.NO_NEXT_FIRE, now)
-            return
-        more_of(task).end = (task._run.state, Reason.NO_NEXT_FIRE)
-        task._value = value
-        self.end(task, now)
+        self.rearm(task, due, now, value)
 
     def end(self, task: TaskRecord, now: Instant) -> None:
         """The task is terminal: its children are released or doomed, theirs too, by work list, never by recursion.
@@ -367,6 +376,13 @@ class Machine:
                     for waiter in more.waiters:
                         waiter.ring()
                     more.waiters = None
+                special = more.special
+                if special is not None:
+                    special.hold = None
+                    if special.pause is not None:
+                        pauses.forget_end(self, parent)
+                    if special.chief is not None:
+                        crew.left(self, parent, now)
             if parent._children:
                 self._tell_children(parent, parent._children, now, todo)
         self.tidy()
@@ -392,9 +408,9 @@ class Machine:
                 else:
                     verdict = policies.on_parent(run_if_of(child), child._seen, child._waiting)
                 if verdict is not policies.WAIT:
-                    self._decide(child, verdict, now, todo)
+                    self.decide(child, verdict, now, todo)
 
-    def _decide(self, child: TaskRecord, verdict: Verdict, now: Instant, todo: list[TaskRecord]) -> None:
+    def decide(self, child: TaskRecord, verdict: Verdict, now: Instant, todo: list[TaskRecord]) -> None:
         """Do with a waiting child what its parents' ends say. A doomed one joins `todo`: its own children come next."""
         if verdict.skip is not None:
             self._unrun(child, State.SKIPPED, verdict.skip, now)
@@ -402,27 +418,20 @@ class Machine:
             return
         self.waiting.discard(child)
         if child._more is not None and child._more.when is not None:
-            self._bind(child, child._more.when, now)
+            plans.bind(self, child, child._more.when, now)
         elif self.is_open:
-            self._make_ready(child, now, now)
+            self.make_ready(child, now, now)
         else:
             self.place(child, now, now)
 
-    def _bind(self, child: TaskRecord, rule: Rule, now: Instant) -> None:
-        """A child's parents have let go: its rule counts from here, on the wall as it was when last looked at."""
-        reading = Instant(now + self.offset) if child._wall else now
-        consult(self, child, rule, lambda: policies.on_bind(rule, reading), self._on_bound, now)
-
-    def _on_bound(self, task: TaskRecord, plan: Plan, now: Instant) -> None:
-        """A child's rule was bound, its parents having let go."""
-        assert task._more is not None
-        if task._more.recurring:
-            task._rule = plan.rule
-        self.on_planned(task, Plan(plan.due), now)
-
     def _unrun(self, task: TaskRecord, state: State, reason: Reason, now: Instant, error: str | None = None) -> None:
-        """End the task's plan without a run of its own: one record says so."""
-        run = RunRecord(task, due_of(task), state)
+        """End the task's plan without a run of its own: one record says so, or that of the attempts there were."""
+        run = task._run if is_retrying(task) else None
+        if run is None:
+            run = RunRecord(task, plans.to_come(task), state)
+            run.reason = reason
+        else:
+            move(run, state, reason)
         if task._entry is not None:
             self.unplace(task)
         else:
@@ -430,11 +439,13 @@ class Machine:
             self.questions.drop(task)
         run.finished = now
         run.error = error
-        run.reason = reason
         if task._rule is not None or task._more is not None:
             history.remember(self, task, run)
         task._run = run
         task._rule = None
+        if task._more is not None and task._more.special is not None:
+            permits.give_back(self, task._more.special, now, started=False)
+            attempts.finished(self, task, run, task._more.special, now)
         post = self.post_end[state]
         if post is not None:
             post(KINDS[state], now, task, run.due, reason, error)
@@ -465,10 +476,3 @@ class Machine:
         waiters, self.idle_waiters = self.idle_waiters, []
         for waiter in waiters:
             waiter.ring()
-
-
-def _jitter(task: TaskRecord, due: Instant) -> int:
-    more = task._more
-    if more is None or not more.jitter_us:
-        return 0
-    return policies.jitter_of(task.id, due, more.jitter_us)

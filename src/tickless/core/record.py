@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tickless.errors import TicklessError
 from tickless.instants import Instant
 from tickless.rules import Rule
 from tickless.states import Reason, RunIf, State
+
+if TYPE_CHECKING:
+    from tickless.core.special import RunExtra, Special
 
 SEQ_BITS = 40
 """A timeline entry is `at << SEQ_BITS | seq`: see `core.timeline`."""
@@ -166,11 +169,11 @@ class More:
     __slots__ = (
         "end",
         "history",
-        "jitter_us",
         "outputs",
         "recurring",
         "run_if",
         "runs_left",
+        "special",
         "update",
         "waiters",
         "when",
@@ -178,8 +181,6 @@ class More:
 
     def __init__(self) -> None:
         self.run_if = RunIf.ALL_SUCCEEDED
-        self.jitter_us = 0
-        """By how much each fire is late on purpose, at most: see `policies.jitter_of`."""
         self.runs_left: int | None = None
         """How many more times it runs, where that is limited (`max_runs`)."""
         self.when: Rule | None = None
@@ -194,12 +195,14 @@ class More:
         self.history: deque[RunRecord] | None = None
         self.end: tuple[State, Reason | None] | None = None
         """How the task ended, or will when its run does, where that is not simply how its last run ended."""
+        self.special: Special | None = None
+        """What a task needs that has a policy, a pause, jitter, or a chief. The quick ways are closed to it."""
 
 
 class RunRecord:
     """The life of one occurrence."""
 
-    __slots__ = ("at", "due", "error", "fires", "finished", "reason", "started", "state", "stop", "task")
+    __slots__ = ("at", "due", "error", "extra", "finished", "reason", "started", "state", "stop", "task")
 
     def __init__(self, task: TaskRecord, due: Instant | None, state: State) -> None:
         """A pending or ready task has none yet: it is made when a worker takes the task, or when it is not to run."""
@@ -215,8 +218,7 @@ class RunRecord:
         self.error: str | None = None
         self.stop: Any = None
         """None; True once asked to stop; or the waitable flag that somebody looked at."""
-        self.fires: tuple[int, Instant] | None = None
-        """Of a summary of skipped fires: how many, and the last one's due."""
+        self.extra: RunExtra | None = None
 
 
 QUEUED = RunRecord(None, None, State.READY)  # type: ignore[arg-type]  # it belongs to nobody
@@ -254,12 +256,18 @@ def holdings(task: TaskRecord) -> tuple[object, ...]:
 
 def is_apart(task: TaskRecord) -> bool:
     """True when its place in the timeline is not its due: the wall clock drives it, or it has jitter."""
-    return task._wall or (task._more is not None and task._more.jitter_us > 0)
+    special = None if task._more is None else task._more.special
+    return task._wall or (special is not None and special.policy.jitter_us > 0)
+
+
+def is_retrying(task: TaskRecord) -> bool:
+    """True while an occurrence of it has begun, or was ready, and is to begin again."""
+    return task._run is not None and task._run.state is State.PENDING
 
 
 def due_of(task: TaskRecord) -> Instant | None:
     """The planned instant of the task's next fire, on the clock that drives it; None when it has no place in time."""
-    if task._entry is None or is_apart(task):
+    if task._entry is None or is_apart(task) or is_retrying(task):
         return task._due
     return Instant(task._entry >> SEQ_BITS)
 
@@ -272,8 +280,11 @@ def state_of(task: TaskRecord) -> State:
 
 def state_with(task: TaskRecord, of_run: State | None) -> State:
     """The same, where its run (None: it has none) has been looked at: a worker may be about to end it."""
+    more = task._more
+    if more is not None and more.special is not None and more.special.crew:
+        states = [state_of(one) for one in more.special.crew]
+        return next((state for state in (State.RUNNING, State.READY) if state in states), State.PENDING)
     if task._rule is None:
-        more = task._more
         if more is not None and more.end is not None and (of_run is None or not of_run.after):
             return more.end[0]
         if of_run is not None:

@@ -8,6 +8,7 @@ from typing import Never
 
 from tickless.core import graph
 from tickless.core.record import TaskRecord, ended, without_value
+from tickless.core.special import is_unlisted
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
 SLACK = 256
@@ -144,7 +145,7 @@ class Registry:
     def listing(self) -> list[TaskRecord]:
         """All tasks that are listed, in the order of scheduling, each once: one that just ends may be in both."""
         self.trim()
-        by_number = {task._seq: task for task in [*self.live.values(), *self.finished]}
+        by_number = {task._seq: task for task in [*self.live.values(), *self.finished] if not is_unlisted(task)}
         return [by_number[number] for number in sorted(by_number)]
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from tickless.core.questions import consult
 from tickless.core.record import TaskRecord
+from tickless.core.special import Hold, special_in, special_of
 from tickless.instants import Instant
 from tickless.policies import REPEAT_US, Plan
-from tickless.rules import Rule, checked_next
+from tickless.rules import checked_next
 
 if TYPE_CHECKING:
     from tickless.core.machine import Machine
@@ -22,14 +23,32 @@ def on_step(machine: Machine, offset: int, wall: Instant) -> None:
     back = machine.offset - offset
     machine.offset = offset
     now = Instant(wall - offset)
+    for end in machine.pause_ends.values():
+        end.place(now, wall)
     for task in list(machine.registry.live.values()):
-        if task._wall and task._entry is not None and task._due is not None:
+        if not task._wall:
+            continue
+        anew = back >= REPEAT_US and task._rule is not None
+        special, run = special_in(task), task._run
+        if run is not None and run.state.after:  # its next fire is found when it has ended; a retry is on elapsed time
+            if anew:
+                special_of(task).since = wall
+        elif task._due is None:
+            pass
+        elif task._entry is not None:
             machine.unplace(task)
-            if task._rule is not None and back >= REPEAT_US:
-                _plan_from(machine, task, task._rule, wall, now)
+            if anew:
+                _plan_from(machine, task, wall, now)
             else:
                 machine.place(task, task._due, now)
+        elif anew and special is not None and special.hold is Hold.FIRE:
+            special.hold = None
+            _plan_from(machine, task, wall, now)  # to be held again, before another fire
+        elif anew and special is not None and special.hold in (Hold.ZOMBIE, Hold.BUSY):
+            task._due = min(task._due, wall)
 
 
-def _plan_from(machine: Machine, task: TaskRecord, rule: Rule, wall: Instant, now: Instant) -> None:
+def _plan_from(machine: Machine, task: TaskRecord, wall: Instant, now: Instant) -> None:
+    rule = task._rule
+    assert rule is not None
     consult(machine, task, rule, lambda: Plan(checked_next(rule, wall)), machine.on_planned, now)

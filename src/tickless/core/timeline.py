@@ -12,9 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
+from typing import Protocol
 
 from tickless.core.record import SEQ_BITS, SEQ_MASK, TaskRecord
 from tickless.instants import Instant
+
+
+class Alarm(Protocol):
+    """The owner of an entry that belongs to no task: a timeout, the end of a pause, a limit that frees up."""
+
+    seq: int
+    """Of the same count as tasks' numbers."""
+    _entry: int | None
+    """Its place in the timeline, None when it is not armed."""
+
+    def ring(self, now: Instant, wall: Instant) -> None:
+        """Its time has come. Called once each time it was armed, under the store's lock, so it is our own code."""
+
 
 SLACK = 64
 FEW = 16
@@ -24,9 +38,11 @@ FEW = 16
 class Timeline:
     """Entries and how many of them live. Every method is O(log n) or better, but for rebuild: O(n), rarely."""
 
-    __slots__ = ("flood", "heap", "live")
+    __slots__ = ("alarms", "flood", "heap", "live")
 
     def __init__(self) -> None:
+        self.alarms: dict[int, Alarm] = {}
+        """By number; numbers are of the same count as tasks'."""
         self.heap: list[int] = []
         self.flood: list[int] = []
         """Entries that were found due, the earliest last."""
@@ -42,6 +58,30 @@ class Timeline:
         heappush(self.heap, entry)
         self.live += 1
         return entry
+
+    def arm(self, alarm: Alarm, at: Instant) -> None:
+        """Have the alarm ring at `at`, and at no other instant that was said before."""
+        if alarm._entry is None:
+            self.live += 1
+        seq = alarm.seq
+        self.alarms[seq] = alarm
+        alarm._entry = entry = (at << SEQ_BITS) | seq
+        heappush(self.heap, entry)
+
+    def disarm(self, alarm: Alarm) -> None:
+        """It will not ring. Twice is once."""
+        if alarm._entry is not None:
+            alarm._entry = None
+            del self.alarms[alarm.seq]
+            self.live -= 1
+
+    def taken_alarm(self, entry: int) -> Alarm | None:
+        """The alarm that this entry, which has come up, is the place of; it is armed no more."""
+        alarm = self.alarms.get(entry & SEQ_MASK)
+        if alarm is None or alarm._entry != entry:
+            return None
+        self.disarm(alarm)
+        return alarm
 
     def extend(self, entries: list[int]) -> None:
         """Place many at once: one heapify where that costs less than the pushes."""
@@ -69,11 +109,11 @@ class Timeline:
 
     def rebuild(self, tasks: Mapping[int, TaskRecord]) -> None:
         """Drop the orphans. A set, since a task re-placed at its old instant leaves an equal entry behind."""
-        find = tasks.get
+        find, find_alarm = tasks.get, self.alarms.get
         self.heap[:] = {
             entry
             for entry in (*self.heap, *self.flood)
-            if (task := find(entry & SEQ_MASK)) is not None and task._entry == entry
+            if (owner := find(entry & SEQ_MASK) or find_alarm(entry & SEQ_MASK)) is not None and owner._entry == entry
         }
         self.flood.clear()
         heapify(self.heap)
@@ -120,14 +160,14 @@ class Timeline:
     def head(self, tasks: Mapping[int, TaskRecord]) -> Instant | None:
         """The instant of the earliest living entry. Orphans on top go, so that none ever causes a wake-up."""
         heap, flood = self.heap, self.flood
-        while flood and not _lives(flood[-1], tasks):
+        while flood and not self._lives(flood[-1], tasks):
             flood.pop()
-        while heap and not _lives(heap[0], tasks):
+        while heap and not self._lives(heap[0], tasks):
             heappop(heap)
         first = min(heap[:1] + flood[-1:], default=None)
         return None if first is None else Instant(first >> SEQ_BITS)
 
-
-def _lives(entry: int, tasks: Mapping[int, TaskRecord]) -> bool:
-    task = tasks.get(entry & SEQ_MASK)
-    return task is not None and task._entry == entry
+    def _lives(self, entry: int, tasks: Mapping[int, TaskRecord]) -> bool:
+        seq = entry & SEQ_MASK
+        owner = tasks.get(seq) or self.alarms.get(seq)
+        return owner is not None and owner._entry == entry

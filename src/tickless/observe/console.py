@@ -18,12 +18,16 @@ _COLOURS = {
     EventKind.STARTED: _DIM,
     EventKind.SUCCEEDED: _GREEN,
     EventKind.FAILED: _RED,
+    EventKind.RETRY: _YELLOW,
     EventKind.SKIPPED: _YELLOW,
     EventKind.CANCELLED: _DIM,
+    EventKind.PAUSED: _DIM,
+    EventKind.RESUMED: _DIM,
     EventKind.TROUBLE: _RED,
     EventKind.DROPPED: _YELLOW,
 }
-_ENDS = frozenset({EventKind.SUCCEEDED, EventKind.FAILED, EventKind.SKIPPED, EventKind.CANCELLED})
+_ENDS = frozenset({EventKind.SUCCEEDED, EventKind.FAILED, EventKind.RETRY, EventKind.SKIPPED, EventKind.CANCELLED})
+"""What ends a run, or an attempt of one."""
 _MOST_STARTS = 10_000
 _NAME_WIDTH, _LONGEST_NAME = 24, 60
 
@@ -94,7 +98,9 @@ class ConsoleObserver:
             notes.append(f"late {span_text(max(0, started_us - event.due_us))}")
         if started_us is not None and event.kind in _ENDS:
             notes.append(f"took {span_text(max(0, event.at_us - started_us))}")
-        if event.count != 1:
+        if event.kind is EventKind.RETRY:
+            notes.append(f"attempt {event.count}, and again")
+        elif event.count != 1:
             notes.append(f"{event.count} {'events' if event.kind is EventKind.DROPPED else 'fires'}")
         if event.reason is not None:
             notes.append(str(event.reason))

@@ -19,6 +19,7 @@ LOGGER = logging.getLogger("tickless")
 LEVELS = {
     EventKind.FAILED: logging.ERROR,
     EventKind.TROUBLE: logging.ERROR,
+    EventKind.RETRY: logging.WARNING,
     EventKind.SKIPPED: logging.WARNING,
     EventKind.DROPPED: logging.WARNING,
 }
@@ -31,7 +32,7 @@ _OF_MANY = frozenset(
 
 
 class LogObserver:
-    """Failures with their traceback at ERROR, skips at WARNING, repeats summarised; success costs nothing.
+    """Failures with their traceback at ERROR, retries and skips at WARNING, repeats summarised; success costs nothing.
 
     One line an event: the name, what happened, then key=value. Of equal failures of one task, and of equal skips, the
     first has its line; the next lines come 1, 2, 4, ... at most 60 minutes apart, and `unlogged=` says how many there

@@ -16,6 +16,9 @@ class Desk(Protocol):
     def take(self) -> Any | None:
         """The next ready run, now RUNNING; None when there is none."""
 
+    def is_timed(self, run: Any) -> bool:
+        """Whether it has a deadline, for which the dispatcher must be woken once it is taken."""
+
     def call_of(self, run: Any) -> tuple[Any, ...]:
         """What to submit for it: a function and its arguments. Raises what the run failed with before it began."""
 
@@ -30,9 +33,10 @@ class Desk(Protocol):
 
 
 class SingleHand:
-    """`more` is called after a slot was given back: it has `start` called, on another thread if there is one.
+    """`more` is called after a slot was given back, and for a run with a deadline: it has `start` called.
 
-    Not on ours: a callback may come while the executor holds a lock of its own that `submit` would wait for.
+    On another thread, if there is one: a callback may come while the executor holds a lock of its own that `submit`
+    would wait for.
     """
 
     def __init__(self, pool: Pool, *, desk: Desk, ready: Callable[[], int], more: Callable[[], None]) -> None:
@@ -54,7 +58,10 @@ class SingleHand:
             if run is None:
                 self.free.append(None)
                 continue
+            timed = self._desk.is_timed(run)
             self._submit(run)
+            if timed:
+                self._more()
 
     def _submit(self, run: Any) -> None:
         try:

@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 from tickless.core.record import Signs
 from tickless.instants import Instant
-from tickless.records import EventKind, Outcome, Run, TaskInfo
-from tickless.states import Cancelled, Exists
+from tickless.policies import Pause
+from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
+from tickless.rules import Rule
+from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists
 
 
 class Store(Protocol):
@@ -23,8 +25,8 @@ class Store(Protocol):
 
     signs: Signs
 
-    def ready_runs(self) -> int:
-        """How many runs are ready and not taken."""
+    def ready_runs(self, pool: str = DEFAULT_POOL) -> int:
+        """How many runs of that pool are ready and not taken."""
 
     def listen(self, post: Callable[..., None], wants: frozenset[EventKind]) -> None:
         """Post events of these kinds from now on: `Journal.post`, which may be called under a lock."""
@@ -51,8 +53,11 @@ class Store(Protocol):
     def next_wake(self) -> Instant | None:
         """The instant of the earliest entry, None without one. From here on `signs.earlier` tells of any before it."""
 
-    def take(self, now: Instant) -> Any | None:
-        """The next ready run, now RUNNING and the caller's; None when there is none. No lock, no wait."""
+    def take(self, now: Instant, pool: str = DEFAULT_POOL) -> Any | None:
+        """The next ready run of that pool, now RUNNING and the caller's; None when there is none.
+
+        No lock and no wait, unless the task has a policy. Who takes a run with an alarm looks at `signs` afterwards.
+        """
 
     def finish(self, run: Any, outcome: Outcome, now: Instant) -> bool:
         """The run has ended: re-arm or end its task, release or doom the children.
@@ -60,11 +65,42 @@ class Store(Protocol):
         False when nothing but this task has changed, so that there is nothing to look at afterwards.
         """
 
-    def reject(self, error: str, now: Instant) -> bool:
-        """No pool would take the next ready run: it is FAILED (rejected). False when none is ready."""
+    def reject(self, error: str, now: Instant, pool: str = DEFAULT_POOL) -> bool:
+        """No pool would take the next ready run: it is FAILED (rejected), or tried again. False when none is ready."""
 
     def cancel(self, task: Any, now: Instant) -> Cancelled:
         """Take the task's future away; what already runs is asked to stop. One compare-and-set decides."""
+
+    def pause(self, scope: Any, pause: Pause, now: Instant, wall: Instant) -> int:
+        """Hold what is of that scope: a task, a tag (str), or all (None). Gives how many tasks this made paused."""
+
+    def resume(self, scope: Any, catch_up: CatchUp, now: Instant, wall: Instant) -> int:
+        """End the pause of that scope. Gives how many tasks are paused no more."""
+
+    def settings(self, task: Any) -> Any:
+        """A copy of the task as its next run will find it, to be changed and given to `change`; None once it ended."""
+
+    def change(self, changes: Sequence[tuple[Any, Any]], now: Instant, *, leave_out: bool = False) -> int:
+        """Have each task become its `new` (see `settings`), at once or when the run that goes on has ended.
+
+        Raises DependencyError where tasks would wait for a recurring one, and then none has changed; ScheduleError for
+        one that has ended or runs for the only time, unless those are to be left out. Gives how many changed.
+        """
+
+    def run_now(self, task: Any, now: Instant) -> Run:
+        """Have it run now, beside its schedule. Gives that run. Raises ScheduleError, DependencyError."""
+
+    def missed(self, task: Any) -> tuple[Rule, Instant] | None:
+        """The rule of a task that is busy or paused, and the fire after which its fires are skipped; else None."""
+
+    def tagged(self, tag: str | None) -> list[Any]:
+        """The live tasks that bear the tag, or all live ones, in the order of scheduling."""
+
+    def pools(self) -> dict[str, tuple[int, int, int]]:
+        """Pool -> how many runs are (ready, running, zombies)."""
+
+    def limits(self) -> list[LimitInfo]:
+        """Every limit, as it is now."""
 
     def stop_flag(self, run: Any) -> Any:
         """The run's stop flag, a `threading.Event`; set already if the stop was asked for before."""

@@ -13,14 +13,15 @@ Without the GIL a load may overtake a store, so there every finish goes under th
 from __future__ import annotations
 
 import sys
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import Event, Lock
-from typing import Never
+from typing import Any, Never
 
-from tickless.core import cancel, steps, update
+from tickless.core import attempts, by_hand, cancel, pauses, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
+from tickless.core.permits import info_of
 from tickless.core.questions import answered
 from tickless.core.record import (
     QUEUED,
@@ -34,12 +35,15 @@ from tickless.core.record import (
     own_run,
     state_of,
 )
+from tickless.core.snapshots import run_of, runs_of, task_of
+from tickless.core.special import Special, policy_of, queue_of
+from tickless.core.stopping import ask_to_stop
 from tickless.errors import RuleError, SchedulerClosed, TaskRejected, shown
 from tickless.instants import Instant
-from tickless.policies import Plan
-from tickless.records import EventKind, Outcome, Run, TaskInfo
-from tickless.states import Cancelled, Exists, Reason, State
-from tickless.stores.snapshots import run_of, runs_of, task_of
+from tickless.policies import Limit, Pause, Plan
+from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
+from tickless.rules import Rule
+from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
 
 STEP_US = 250_000
 """An offset between wall and elapsed clock that moved by more than this is a step: wall entries are re-placed."""
@@ -77,10 +81,12 @@ class MemoryStore:
         *,
         keep_finished: int = 1000,
         keep_runs: int = 100,
+        pools: Iterable[str] = (DEFAULT_POOL,),
+        limits: Iterable[Limit] = (),
         always_hold: bool | None = None,
     ) -> None:
         self.lock = Lock()
-        self.machine = Machine(keep_finished, keep_runs)
+        self.machine = Machine(keep_finished, keep_runs, pools, limits)
         self.signs = self.machine.signs
         self.unsettled: deque[tuple[RunRecord, Outcome | None]] = deque()
         self.is_closed = False
@@ -149,50 +155,74 @@ class MemoryStore:
             machine.wake_at = FOREVER if head is None else head
             return head
 
-    def ready_runs(self) -> int:
-        return len(self.machine.ready.claims)
+    def ready_runs(self, pool: str | None = None) -> int:
+        return len(self.machine.ready.claims if pool is None else self.machine.pools[pool].queue.claims)
 
     # A run's life
 
-    def take(self, now: Instant) -> RunRecord | None:
+    def take(self, now: Instant, pool: str | None = None) -> RunRecord | None:
         machine = self.machine
-        task = machine.ready.take()
-        if task is None:
-            return None
-        if task._run is not QUEUED:
-            raise IllegalMove(f"{task.id} was taken, and is {state_of(task)}")
-        run = RunRecord(task, task._due, State.RUNNING)  # the move from READY: there was no record before
-        # The caller's reading may be older than the one that made the task ready; nothing starts before it is due.
-        run.started = started = now if now > machine.seen else machine.seen
-        if task._wall or (task._more is not None and task._more.jitter_us):
-            run.at = task._at
-        task._run = run
-        if machine.to_stop or self._always_hold:  # the look after the store: somebody asked it to stop meanwhile
-            self._tell_stop(task)
-        if machine.post_started is not None:
-            machine.post_started(EventKind.STARTED, started, task, run.due)
-        return run
+        queue = machine.ready if pool is None else machine.pools[pool].queue
+        while True:
+            task = queue.take()
+            if task is None:
+                return None
+            if task._run is not QUEUED:
+                raise IllegalMove(f"{task.id} was taken, and is {state_of(task)}")
+            # The caller's reading may be older than the one that made the task ready; nothing starts before it is due.
+            started = now if now > machine.seen else machine.seen
+            run: RunRecord | None
+            special = None if task._more is None else task._more.special
+            if special is not None and (special.asks_at_start or special.attempts or special.by_hand):
+                run = self._begin(task, special, started)
+                if run is None:
+                    continue
+            else:
+                run = RunRecord(task, task._due, State.RUNNING)  # the move from READY: there was no record before
+                run.started = started
+                if task._wall:
+                    run.at = task._at
+                task._run = run
+            if machine.to_stop or self._always_hold:  # the look after the store: somebody asked it to stop meanwhile
+                self._tell_stop(task)
+            if machine.post_started is not None:
+                machine.post_started(EventKind.STARTED, started, task, run.due)
+            return run
+
+    def _begin(self, task: TaskRecord, special: Special, now: Instant) -> RunRecord | None:
+        """The run of a task with a policy; None when that says that it does not start."""
+        with self._hold, self.lock:
+            return attempts.begin(self.machine, task, special, now)
 
     def _tell_stop(self, task: TaskRecord) -> None:
         machine = self.machine
         with self._hold, self.lock:
             if task in machine.to_stop:
                 machine.to_stop.remove(task)
-                cancel.ask_to_stop(machine, task)
+                ask_to_stop(machine, task)
 
     def finish(self, run: RunRecord, outcome: Outcome, now: Instant) -> bool:
-        task = run.task
-        run.finished = now
-        if task._rule is None and task._more is None and task._children is None and not self._always_hold:
-            return self._finish_plain(run, task, outcome)
-        held = holdings(task)  # none of it goes before the lock is free
+        if run.extra is not None:  # it may have timed out, and then its task may be forgotten
+            run.extra.returned = now
+            task: Any = getattr(run, "task", None)
+            held = () if task is None else holdings(task)
+        else:
+            task = run.task
+            run.finished = now
+            if task._rule is None and task._more is None and task._children is None and not self._always_hold:
+                return self._finish_plain(run, task, outcome)
+            # None of it goes before the lock is free.
+            held = (task._work, task._args, task._kwargs, task._rule) if task._more is None else holdings(task)
         machine, mine = self.machine, False
         try:
             for mine in map(self.lock.acquire, _NO_WAIT):
                 if mine:
                     if self.unsettled:
                         self._settle_handed()
-                    machine.settle(run, outcome)
+                    if run.extra is None and (task._more is None or task._more.special is None):
+                        machine.settle_end(run, outcome)
+                    else:
+                        machine.settle(run, outcome)
         finally:
             if mine:
                 self.lock.release()
@@ -213,8 +243,11 @@ class MemoryStore:
             self.unsettled.append((run, None))
             self.settle()
             return True
-        machine.retire(task)
         registry = machine.registry
+        task._work = task._args = task._kwargs = None  # `Machine.retire`, written out: every plain run comes this way
+        if task._seq in registry.live:
+            registry.finished.append(task if task._value is None else registry.twin(task))
+            registry.live.pop(task._seq, None)
         if not registry.live and machine.idle_waiters:
             with self._hold, self.lock:  # else a waiter that came later, for a task that came later, would be woken too
                 if not registry.live:
@@ -228,14 +261,15 @@ class MemoryStore:
     def _settle_handed(self) -> None:
         while self.unsettled:
             run, outcome = self.unsettled.popleft()
-            task = run.task
-            self.machine.discard(task)
+            task = getattr(run, "task", None)
+            if task is not None:  # else it is a zombie's, and was forgotten
+                self.machine.discard(task)
             self.machine.trash.append(outcome)
             self.machine.settle(run, outcome)
 
-    def reject(self, error: str, now: Instant) -> bool:
+    def reject(self, error: str, now: Instant, pool: str | None = None) -> bool:
         with self._hold, self.lock:
-            task = self.machine.ready.take()
+            task = (self.machine.ready if pool is None else self.machine.pools[pool].queue).take()
             if task is None:
                 return False
             run = task._run = own_run(task, QUEUED)
@@ -292,11 +326,16 @@ class MemoryStore:
     # From outside
 
     def cancel(self, task: TaskRecord, now: Instant) -> Cancelled:
-        with self._hold, self.lock:
-            held = holdings(task)  # none of it goes before the lock is free
-            answer = cancel.cancel(self.machine, task, now, Reason.CANCELLED)
-        del held
-        return answer
+        machine, held = self.machine, None
+        try:  # what `with self._hold, self.lock` does, with a call less: this is the path of timeouts
+            with self.lock:
+                plain = task._more is None and task._rule is None
+                held = (task._work, task._args, task._kwargs) if plain else holdings(task)  # until the lock is free
+                return cancel.cancel(machine, task, now, Reason.CANCELLED)
+        finally:
+            if self.unsettled or machine.questions.queue or machine.trash:
+                self.settle()
+            del held
 
     def stop_flag(self, run: RunRecord) -> Event:
         with self._hold, self.lock:
@@ -312,12 +351,12 @@ class MemoryStore:
         with self._hold, self.lock:
             for task in list(self.machine.registry.live.values()):
                 if self._is_taken(task):
-                    cancel.ask_to_stop(self.machine, task)
+                    ask_to_stop(self.machine, task)
 
     def close(self, now: Instant) -> None:
         machine = self.machine
         with self._hold, self.lock:
-            self.is_closed = True
+            self.is_closed = machine.is_closed = True
             machine.is_open = False
             machine.waiting.clear()  # so that no end of a parent decides anything any more
             for task in list(machine.registry.live.values()):
@@ -359,11 +398,11 @@ class MemoryStore:
 
     def get(self, task: TaskRecord) -> TaskInfo:
         with self._hold, self.lock:
-            return task_of(task)
+            return task_of(self.machine, task)
 
     def tasks(self) -> list[TaskInfo]:
         with self._hold, self.lock:
-            return [task_of(task) for task in self.machine.registry.listing()]
+            return [task_of(self.machine, task) for task in self.machine.registry.listing()]
 
     def runs(self, task: TaskRecord, limit: int | None = None) -> list[Run]:
         with self._hold, self.lock:
@@ -382,8 +421,51 @@ class MemoryStore:
         """Whether a worker has the task: it runs, or its worker is about to make its run."""
         run = task._run
         return run is not None and (
-            run.state is State.RUNNING or (run is QUEUED and task not in self.machine.ready.claims)
+            run.state is State.RUNNING or (run is QUEUED and task not in queue_of(task, self.machine.ready).claims)
         )
+
+    # Policies
+
+    def pause(self, scope: pauses.Scope, pause: Pause, now: Instant, wall: Instant) -> int:
+        with self._hold, self.lock:
+            return pauses.pause(self.machine, scope, pause, now, wall)
+
+    def resume(self, scope: pauses.Scope, catch_up: CatchUp, now: Instant, wall: Instant) -> int:
+        with self._hold, self.lock:
+            return pauses.resume(self.machine, scope, catch_up, now, wall)
+
+    def settings(self, task: TaskRecord) -> TaskRecord | None:
+        with self._hold, self.lock:
+            return update.settings(task)
+
+    def change(self, changes: Sequence[tuple[TaskRecord, TaskRecord]], now: Instant, *, leave_out: bool = False) -> int:
+        with self._hold, self.lock:
+            for task, new in changes:
+                update.check_children(self.machine, task, new)
+            return sum(update.changed(self.machine, task, new, now, leave_out=leave_out) for task, new in changes)
+
+    def run_now(self, task: TaskRecord, now: Instant) -> Run:
+        with self._hold, self.lock:
+            return run_of(task, by_hand.run_now(self.machine, task, now))
+
+    def missed(self, task: TaskRecord) -> tuple[Rule, Instant] | None:
+        with self._hold, self.lock:
+            return by_hand.missed(task)
+
+    def tagged(self, tag: str | None) -> list[TaskRecord]:
+        with self._hold, self.lock:
+            return pauses.tagged(self.machine.registry.live.values(), tag)
+
+    def pools(self) -> dict[str, tuple[int, int, int]]:
+        with self._hold, self.lock:
+            running = Counter(
+                policy_of(task).pool for task in list(self.machine.registry.live.values()) if self._is_taken(task)
+            )
+            return {name: (len(pool.queue), running[name], pool.zombies) for name, pool in self.machine.pools.items()}
+
+    def limits(self) -> list[LimitInfo]:
+        with self._hold, self.lock:
+            return [info_of(limit) for limit in self.machine.limits.values()]
 
 
 def _refuse_closed() -> Never:
