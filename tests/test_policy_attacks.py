@@ -149,3 +149,19 @@ def test_a_run_that_is_tried_for_ever_stays_flat() -> None:
     info = task.last_run
     assert info is not None
     assert (info.attempt, len(info.attempts), info.attempts[-1].number) == (502, 100, 501)
+
+
+def test_the_last_word_counts_while_a_zombie_goes_on() -> None:
+    """What was said before the timeout came back when the zombie did."""
+    clock, _, scheduler = world()
+    task = scheduler.schedule(int, every(seconds=2), timeout=1)
+    task.run_now()
+    run = scheduler._store.take(clock.now())
+    assert run is not None
+    task.reschedule(every(seconds=5))
+    clock.advance(1)
+    task.reschedule(every(seconds=30))
+    begun = clock.now()
+    scheduler._store.finish(run, SUCCESS, clock.now())
+    sound(scheduler)
+    assert task.info.next_fire_us == begun + 30_000_000

@@ -127,6 +127,9 @@ def _update(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) 
 
 def _become_now(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) -> None:
     pause = pause_of(machine, there)
+    if there._more is not None and there._more.update is not None:  # it waits for a zombie, and this came later
+        machine.trash.append(there._more.update)
+        there._more.update = None
     first = become(machine, there, new)
     special = special_in(there)
     if first is not None:
