@@ -94,10 +94,8 @@ class Scheduler:
 
     def _make_store(self, keep_finished: int, keep_runs: int) -> None:
         """The store, and around it the dispatcher, and a worker and a hand for each pool."""
-        named: dict[str, Any] = {"pools": tuple(self._pools)} if len(self._pools) > 1 else {}
-        if self._limits:
-            named["limits"] = tuple(self._limits.values())
-        self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs, **named)
+        pools, limits = tuple(self._pools), tuple(self._limits.values())
+        self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs, pools=pools, limits=limits)
         self._signs = store.signs
         self._add = store.add
         self._dispatcher = dispatcher = Dispatcher(store, self._clock)

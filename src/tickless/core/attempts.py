@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tickless import policies
 from tickless.core import crew, handlers, pauses, permits
-from tickless.core.pauses import pause_of
 from tickless.core.record import RunRecord, TaskRecord, ended, is_retrying, move
 from tickless.core.special import Hold, RunExtra, Special, keeps_busy, policy_of, special_in, special_of
 from tickless.core.stopping import is_to_stop, set_stop
@@ -48,7 +47,7 @@ def begin(machine: Machine, task: TaskRecord, special: Special, now: Instant) ->
             machine.seq = seq = machine.seq + 1
             at = Instant(now + policy.timeout_us)
             extra.watch(run, seq, at, machine.time_out)
-            machine.timeline.arm(extra, at)
+            machine.timeline.arm(extra, at)  # `Machine.arm`, written out: this is what a timeout costs
             if at < machine.wake_at:
                 machine.wake_for(at)
     move(run, State.RUNNING)
@@ -67,14 +66,14 @@ def _miss(machine: Machine, task: TaskRecord, special: Special, run: RunRecord, 
     machine.settle_end(run, Outcome(State.SKIPPED, reason=Reason.MISFIRE))
 
 
-def begins_again(machine: Machine, run: RunRecord, special: Special, outcome: Outcome, now: Instant | None) -> bool:
+def begins_again(machine: Machine, run: RunRecord, special: Special, outcome: Outcome, now: Instant) -> bool:
     """An attempt has failed: have the occurrence begin again, where its policy says so. False: it has failed for good.
 
     It stays busy, and is not terminal for anybody.
     """
     task, policy = run.task, special.policy
     was_cancelled = task._more is not None and task._more.end is not None
-    if policy.retry is None or now is None or was_cancelled or machine.is_closed or is_to_stop(run):
+    if policy.retry is None or was_cancelled or machine.is_closed or is_to_stop(run):
         return False
     number = special.attempts[-1].number + 1 if special.attempts else 1  # not the run's: a refused one has none
     at = policies.next_attempt(policy.retry, number, outcome.value, task.id, run.due, now)
@@ -101,7 +100,7 @@ def begins_again(machine: Machine, run: RunRecord, special: Special, outcome: Ou
 def _wait_for_next(machine: Machine, task: TaskRecord, now: Instant) -> None:
     special = special_of(task)
     assert special.retry_at is not None
-    if pause_of(machine, task) is not None:
+    if pauses.pause_of(machine, task) is not None:
         special.hold = Hold.RETRY
     elif special.retry_at <= now and machine.is_open:
         begin_again(machine, task, now)

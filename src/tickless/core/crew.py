@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tickless import policies
 from tickless.core import history, stopping
+from tickless.core.entering import enter_unlisted
 from tickless.core.questions import consult
 from tickless.core.record import QUEUED, More, TaskRecord, due_of, holdings, is_retrying, more_of
 from tickless.core.special import Hold, Special, keeps_busy, policy_of, queue_of, special_of
@@ -115,8 +116,7 @@ def start(
         chief._work, chief._args, chief._kwargs, chief.id, chief._name, chief._priority, None, due, chief._wall, own,
         (), chief._owner,
     )  # fmt: skip
-    one._seq = machine.next_seq()
-    machine.registry.live[one._seq] = one
+    enter_unlisted(machine, one)
     _crew(special_of(chief)).append(one)
     if more.runs_left is not None:
         more.runs_left -= 1

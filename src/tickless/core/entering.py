@@ -40,6 +40,12 @@ def enter(machine: Machine, task: TaskRecord, now: Instant) -> None:
         machine.place(task, due, now)
 
 
+def enter_unlisted(machine: Machine, task: TaskRecord) -> None:
+    """Take in a task that nobody is shown; its maker says where it belongs."""
+    task._seq = machine.next_seq()
+    machine.registry.live[task._seq] = task
+
+
 def settle_in(machine: Machine, task: TaskRecord, now: Instant) -> None:
     """Put a new task where it belongs: the wait set, the ready queue or the timeline."""
     if not task._parents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tickless.core.entering import enter_unlisted
 from tickless.core.record import More, RunRecord, TaskRecord
 from tickless.core.snapshots import run_of
 from tickless.core.special import Special
@@ -33,6 +34,5 @@ def call(machine: Machine, task: TaskRecord, run: RunRecord, policy: Policy, now
         if post is not None:
             post(EventKind.SKIPPED, now, handler, now, Reason.CLOSED)
         return
-    handler._seq = machine.next_seq()
-    machine.registry.live[handler._seq] = handler
+    enter_unlisted(machine, handler)
     machine.place(handler, now, now)

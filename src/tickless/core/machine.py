@@ -1,8 +1,10 @@
 """The machine in memory: what every verb does to timeline, wait set, ready queue and records. Pure.
 
 Time is an argument. It knows no lock: `stores/memory.py` calls it under one. A task that is scheduled and not running
-is in exactly one place (P1): in the timeline by its entry, in `waiting`, in `ready`, or in `questions`, which counts as
-timeline.
+is in exactly one place (P1): in the timeline by its entry, in `waiting`, in the queue of its pool or its limit, in
+`questions`, which counts as timeline, or held (`Special.hold`).
+
+Its methods are those of several files: see the head of the class.
 """
 
 from __future__ import annotations
@@ -155,9 +157,6 @@ class Machine:
         task._due = due
         special_of(task).hold = Hold.FIRE
         return True
-
-    def pause_of(self, task: TaskRecord) -> Pause | None:
-        return pauses.pause_of(self, task)
 
     def arm(self, alarm: Alarm, at: Instant) -> None:
         self.timeline.arm(alarm, at)

@@ -122,9 +122,9 @@ def hand_on(machine: Machine, state: LimitState, now: Instant) -> None:
         _arm(machine, state, now)
 
 
-def _arm(machine: Machine, state: LimitState, now: Instant, *, is_wanted: bool = False) -> None:
-    """Have the rate looked at again when it frees a permit, for as long as somebody waits for one, or is about to."""
-    at = state.free_at(now) if is_wanted or state.queue else None
+def _arm(machine: Machine, state: LimitState, now: Instant) -> None:
+    """Have the rate looked at again when it frees a permit, for as long as somebody waits for one."""
+    at = state.free_at(now) if state.queue else None
     if at is None or at <= now:
         machine.timeline.disarm(state)
         return

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tickless import policies
 from tickless.core import attempts, crew, history, update
+from tickless.core.pauses import pause_of
 from tickless.core.questions import consult
 from tickless.core.record import TaskRecord, due_of, is_retrying, more_of
 from tickless.core.special import Hold, is_chief, policy_of, special_in, special_of
@@ -89,7 +90,7 @@ def rearm(machine: Machine, task: TaskRecord, due: Instant, now: Instant, value:
             return
         if first is not None:  # another rule: what it would have fired since is what this run missed
             due, planned, until = Instant(first - 1), None if planned is None else first, None
-    if planned is not None and machine.pause_of(task) is not None:
+    if planned is not None and pause_of(machine, task) is not None:
         machine.place(task, planned, now)
     else:
         _ask_next(machine, task, task._rule, due, now, value, until)
@@ -102,7 +103,7 @@ def _ask_next(
     due: Instant,
     now: Instant,
     value: Any,
-    until: Instant | None = None,
+    until: Instant | None,
 ) -> None:
     """Ask a recurring task's rule for the fire after `due`; `value` is its result should there be none.
 

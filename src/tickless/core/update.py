@@ -34,8 +34,7 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     if there is not None and exists == "keep":
         return there
     if there is not None and _stays(machine, there, new):
-        if new._rule is not None:
-            _check_children(machine, there)
+        check_children(machine, there, new)
         _update(machine, there, new, now)
         return there
     if there is not None:
@@ -51,10 +50,11 @@ def enter_or(machine: Machine, exists: Exists, new: TaskRecord, now: Instant) ->
     return new
 
 
-def _check_children(machine: Machine, there: TaskRecord) -> None:
-    if any(child in machine.waiting for child in there._children or ()):
+def check_children(machine: Machine, there: TaskRecord, new: TaskRecord) -> None:
+    """Raises DependencyError where tasks would wait for a recurring one."""
+    if new._rule is not None and any(child in machine.waiting for child in there._children or ()):
         raise DependencyError(
-            f"id {shown(there._id)}: tasks wait for its end, and an update to a recurring task would have them wait "
+            f"id {shown(there.id)}: tasks wait for its end, and an update to a recurring task would have them wait "
             "for ever; cancel it first, or schedule the recurring task under another id"
         )
 
@@ -141,6 +141,11 @@ def _become_now(machine: Machine, there: TaskRecord, new: TaskRecord, now: Insta
         crew.look(machine, there, now)  # it may take more than before
 
 
+def _take_work(there: TaskRecord, new: TaskRecord) -> None:
+    there._work, there._args, there._kwargs = new._work, new._args, new._kwargs
+    there._name, there._priority = new._name, new._priority
+
+
 def _take_limits(there: TaskRecord, new: TaskRecord) -> bool:
     """Policy and limits count from here. True when the jitter changed, and so the place."""
     if there._more is None and new._more is None:
@@ -155,8 +160,7 @@ def _take_limits(there: TaskRecord, new: TaskRecord) -> bool:
 def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | None:
     """Update a task that no run holds. Gives the new first fire when the rule, and so its place, changed; else None."""
     machine.discard(there)
-    there._work, there._args, there._kwargs = new._work, new._args, new._kwargs
-    there._name, there._priority = new._name, new._priority
+    _take_work(there, new)
     special = special_in(there)
     is_held = special is not None and special.hold is Hold.FIRE
     due = due_of(there) if there._entry is not None or is_held else None
@@ -199,12 +203,6 @@ def settings(task: TaskRecord) -> TaskRecord | None:
     return copy
 
 
-def check_children(machine: Machine, task: TaskRecord, new: TaskRecord) -> None:
-    """Raises DependencyError where tasks would wait for a recurring one."""
-    if new._rule is not None and task._rule is None:
-        _check_children(machine, task)
-
-
 def changed(machine: Machine, task: TaskRecord, new: TaskRecord, now: Instant, *, leave_out: bool) -> bool:
     """Change the task. Raises ScheduleError as `change` does, or with `leave_out` gives False."""
     try:
@@ -219,12 +217,11 @@ def changed(machine: Machine, task: TaskRecord, new: TaskRecord, now: Instant, *
 def change(machine: Machine, task: TaskRecord, new: TaskRecord, now: Instant) -> None:
     """Have the task become `new`: at once, or when the run that goes on has ended.
 
-    Raises ScheduleError for a task that has ended or runs for the only time, DependencyError where tasks wait for it.
+    `check_children` has been asked. Raises ScheduleError for a task that has ended or runs for the only time.
     """
     is_busy = _busy(task)  # asked first: see `_stays`
     if task._seq not in machine.registry.live or ended(task):
         raise ScheduleError(f"task {task.id}: it has ended, and what has ended does not change; schedule it anew")
-    check_children(machine, task, new)
     if new._rule is None and _has_crew(task):
         raise ScheduleError(
             f"task {task.id}: runs of it go on, each for itself; have it fire once when they have ended"
@@ -291,8 +288,7 @@ def _change_unrun(machine: Machine, task: TaskRecord, new: TaskRecord, now: Inst
         _become_now(machine, task, new, now)
         return True
     pause = pause_of(machine, task)
-    task._work, task._args, task._kwargs = new._work, new._args, new._kwargs
-    task._name, task._priority = new._name, new._priority
+    _take_work(task, new)
     _take_limits(task, new)
     if was_ready:
         assert task._due is not None
@@ -308,8 +304,8 @@ def is_spent(new: TaskRecord) -> bool:
 
 def _change_waiting(task: TaskRecord, new: TaskRecord) -> None:
     """A task that waits for parents: all but whom it waits for."""
-    task._work, task._args, task._kwargs = new._work, new._args, new._kwargs
-    task._name, task._priority, task._wall = new._name, new._priority, new._wall
+    _take_work(task, new)
+    task._wall = new._wall
     _take_limits(task, new)
     if new._more is not None:
         more = more_of(task)
