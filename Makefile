@@ -10,19 +10,22 @@ MADE      := $(VENV)/.made-by-$(subst /,_,$(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH     := $(VENV)/.installed-bench
 
-.PHONY: demo test check format bench fuzz clean
+.PHONY: demo test check format bench bench-durable fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
 	$(BIN)/tickless run examples/world_clocks.py:scheduler
 
 # PYTHONHASHSEED fixes the order of sets; tests/conftest.py fixes Hypothesis. So a failure fails again.
+# The second time on SQLite: what tests/stores/sql/differences.py lists.
 test: $(INSTALLED)
 	PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q tests
+	TEST_STORE=sqlite PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q tests
 
 # Many more examples, random ones: run it when you have changed a rule, the store or the machine.
 fuzz: $(INSTALLED)
 	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=50 ORACLE_TIMES=200 $(BIN)/python -m pytest -q tests/properties tests/races tests/rules
+	CLUSTER_TIMES=20 $(BIN)/python -m pytest -q tests/simulation/test_cluster.py
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -36,6 +39,10 @@ format: $(INSTALLED)
 bench: $(BENCH)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/rules.py
+
+# Durable stores, beside a bare loop, APScheduler and huey: some 20 minutes, on the disk of this folder.
+bench-durable: $(BENCH)
+	$(BIN)/python benchmarks/durable.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -108,16 +108,32 @@ def _last_line(text: str) -> str:
 
 def in_process(measure: Measure) -> dict[str, float]:
     """The measure in a fresh process, so that no contender inherits another's memory, threads or garbage."""
+    return end(begin(measure))
+
+
+def begin(measure: Measure) -> subprocess.Popen[str]:
+    """The process of a measure, which goes on beside this one until `end`."""
     order = json.dumps([measure.function, dict(measure.params), measure.warm and dict(measure.warm), measure.pinned])
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join((str(HERE), str(HERE.parent / "src"))))
-    done = subprocess.run(
+    return subprocess.Popen(
         [sys.executable, str(HERE / "harness.py"), order],
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=True,
     )
-    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+
+
+def end(process: subprocess.Popen[str]) -> dict[str, float]:
+    """Its figures. Raises CalledProcessError, with what it said, when it failed."""
+    try:
+        out, err = process.communicate()
+    except BaseException:  # Ctrl-C: no process of ours stays behind
+        process.kill()
+        raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args, out, err)
+    figures: dict[str, float] = json.loads(out.splitlines()[-1])
     return figures
 
 

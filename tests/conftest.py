@@ -34,11 +34,30 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+ON_SQLITE = os.environ.get("TEST_STORE") == "sqlite"
+
+if ON_SQLITE:  # the hooks and the fixture of that module hold for all tests
+    from tests.stores.sql.everywhere import (
+        folder_goes as folder_goes,
+    )
+    from tests.stores.sql.everywhere import (
+        pytest_collection_modifyitems as pytest_collection_modifyitems,
+    )
+    from tests.stores.sql.everywhere import (
+        pytest_ignore_collect as pytest_ignore_collect,
+    )
+    from tests.stores.sql.everywhere import (
+        stores_are_left,
+    )
+
+
 @pytest.fixture(autouse=True)
 def no_thread_is_left_behind() -> Iterator[None]:
     """Fail the test that leaves a thread of ours running: in life, a process that does not end."""
     before = frozenset(threading.enumerate())
     yield
+    if ON_SQLITE:
+        stores_are_left()
     left = leaked_threads(before)
     if left:
         pytest.fail(f"threads left running: {', '.join(left)}; close the scheduler, or shut the pool down")

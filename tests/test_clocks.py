@@ -16,7 +16,7 @@ import pytest
 
 from tickless import clocks
 from tickless.bell import Bell
-from tickless.clocks import LONGEST_SLEEP_S, UNWATCHED_SLEEP_S, SystemClock
+from tickless.clocks import LONGEST_SLEEP_S, UNWATCHED_SLEEP_S, SystemClock, boot_id, elapsed_us
 from tickless.instants import MAX_INSTANT, SECOND_US, Clock, Instant
 from tickless.testing.clock_suite import ClockSuite
 
@@ -63,6 +63,60 @@ def test_wall_is_the_system_s_wall_clock() -> None:
     before = time.time_ns() // 1000
     wall = SystemClock().wall()
     assert before <= wall <= time.time_ns() // 1000
+
+
+@pytest.mark.parametrize("base_us", [0, 1_767_268_800 * SECOND_US, -HOUR_US])
+def test_a_clock_with_a_base_is_that_and_what_has_elapsed(base_us: int) -> None:
+    """The base is what the store keeps: a lease of one process is read by another. Zero is a base, too."""
+    clock = SystemClock(base_us=base_us)
+    before = elapsed_us()
+    now = clock.now()
+    assert before <= now - base_us <= elapsed_us()
+
+
+def in_another_process(expression: str) -> str:
+    program = f"from tickless.clocks import *; print({expression})"
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    return done.stdout.strip()
+
+
+def test_clocks_with_one_base_agree_in_all_processes() -> None:
+    """To the microsecond: what one process wrote must not lie in the future of the next."""
+    clock = SystemClock(base_us=5)
+    before = clock.now()
+    theirs = int(in_another_process("SystemClock(base_us=5).now()"))
+    assert before <= theirs <= clock.now()
+
+
+def test_all_processes_of_a_boot_agree_on_its_name() -> None:
+    """Otherwise each of them would set a base of its own, and take the others' leases for those of another life."""
+    assert boot_id()
+    assert in_another_process("boot_id()") == boot_id()
+
+
+@linux
+def test_on_linux_the_name_of_the_boot_is_the_kernel_s() -> None:
+    assert boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "no /proc"), PermissionError(13, "refused")])
+def test_a_boot_without_a_name_is_called_by_its_time(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    """Windows, or a sandbox without /proc. To 10 s, since the wall clock is slewed while the other one is not."""
+
+    def refuse() -> str:
+        raise error
+
+    monkeypatch.setattr(clocks, "_boot_name", refuse)
+    name, booted_s = boot_id(), time.time() - elapsed_us() / SECOND_US
+    assert name.startswith("booted-at-")
+    assert int(name.removeprefix("booted-at-")) % 10 == 0
+    assert abs(int(name.removeprefix("booted-at-")) - booted_s) < 6
+
+
+def test_an_empty_name_is_none() -> None:
+    """All boots would be one, and their clocks do not go on from one another."""
+    with pytest.raises(OSError, match="no name"):
+        clocks._named(b"\n")
 
 
 @linux

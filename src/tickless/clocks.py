@@ -30,16 +30,59 @@ else:
     _elapsed_ns = time.monotonic_ns
 
 
+def elapsed_us() -> int:
+    """Microseconds since the boot, or since another instant that all processes of one boot share. Never goes back."""
+    return _elapsed_ns() // 1000
+
+
+def boot_id() -> str:
+    """A text that all processes of one boot of this machine agree on, and that another boot does not have.
+
+    Where the system gives none, it is the wall time of the boot, to 10 s: there a clock that was set looks like a boot.
+    """
+    try:
+        return _boot_name()
+    except (OSError, ImportError, AttributeError, UnicodeDecodeError):
+        booted_us = time.time_ns() // 1000 - elapsed_us()
+        return f"booted-at-{round(booted_us / (10 * SECOND_US)) * 10}"
+
+
+if sys.platform == "darwin":
+
+    def _boot_name() -> str:
+        import ctypes  # asked for once in a process: not worth the time of every import of tickless
+
+        name, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.sysctlbyname(b"kern.bootsessionuuid", name, ctypes.byref(size), None, ctypes.c_size_t(0)) != 0:
+            raise OSError(ctypes.get_errno(), "kern.bootsessionuuid")
+        return _named(name.value)
+
+else:
+
+    def _boot_name() -> str:
+        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+            return _named(file.read(100))
+
+
+def _named(text: bytes) -> str:
+    name = text.decode("ascii").strip()
+    if not name:
+        raise OSError(errno.ENODATA, "this boot has no name")
+    return name
+
+
 class SystemClock:
     """The wall clock at the time it was made, plus the time elapsed since. See `instants.Clock`.
 
     Elapsed time counts suspend on Linux (CLOCK_BOOTTIME) and macOS. Any number of schedulers may share one.
+    With `base_us`, `now()` is that plus `elapsed_us()`: clocks of one base agree in all processes of a boot.
     """
 
     __slots__ = ("_base_us", "_watched")
 
-    def __init__(self) -> None:
-        self._base_us = time.time_ns() // 1000 - _elapsed_ns() // 1000
+    def __init__(self, base_us: int | None = None) -> None:
+        self._base_us = time.time_ns() // 1000 - elapsed_us() if base_us is None else base_us
         self._watched: set[Waitable] = set()
 
     def now(self) -> Instant:

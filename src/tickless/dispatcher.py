@@ -9,6 +9,7 @@ from collections.abc import Callable
 from threading import Thread, current_thread
 
 from tickless.bell import Bell
+from tickless.errors import StoreError
 from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
 from tickless.observe import Journal
 from tickless.observe.text import error_line, traceback_of
@@ -39,6 +40,8 @@ class Dispatcher:
         self._stopped = False
         self._turning = False
         self._failures = 0
+        self.down_since: Instant | None = None
+        """Since when the store has not answered; None: it does."""
 
     def feed(self, hands: dict[str, Hand]) -> None:
         """Which hand to call for which pool; said before the start."""
@@ -113,6 +116,8 @@ class Dispatcher:
         try:
             until = self._turn()
             self._failures = 0
+            if self.down_since is not None:
+                self._say_up()
         except BaseException as error:  # a store verb or a pool failed: the loop must outlive it
             if self._undrive is not None and not isinstance(error, Exception):
                 raise  # this is the thread of whoever moves the clock: a KeyboardInterrupt is meant for it
@@ -147,10 +152,21 @@ class Dispatcher:
     def _back_off(self, error: BaseException) -> Instant:
         self._failures += 1
         now = self._clock.now()
-        self._journal.post(
-            EventKind.TROUBLE, now, None, None, None, f"dispatcher: {error_line(error)}", traceback_of(error)
-        )
+        if not isinstance(error, StoreError):
+            self._journal.post(
+                EventKind.TROUBLE, now, None, None, None, f"dispatcher: {error_line(error)}", traceback_of(error)
+            )
+        elif self.down_since is None:  # said once
+            self.down_since = now
+            self._journal.post(EventKind.STORE_DOWN, now, None, None, None, str(error))
         return Instant(now + min(BACK_OFF_US << min(self._failures, 20), LONGEST_BACK_OFF_US))
+
+    def _say_up(self) -> None:
+        since, now = self.down_since or 0, self._clock.now()
+        self.down_since = None
+        self._journal.post(
+            EventKind.STORE_UP, now, None, None, None, f"it answers again, after {(now - since) / SECOND_US:.1f} s"
+        )
 
     def _loop(self) -> None:
         with self._clock.watch(self._bell):

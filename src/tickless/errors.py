@@ -1,6 +1,10 @@
 """Every error that tickless raises, in one tree. A message names the thing, the value and the way out."""
 
 from concurrent.futures import CancelledError
+from types import CodeType
+
+OUR_FRAMES: set[CodeType] = set()
+"""The functions of ours that call users' code: no traceback of theirs begins with one."""
 
 
 class TicklessError(Exception):
@@ -79,6 +83,22 @@ class TaskTimedOut(TicklessError, TimeoutError):
     """`result()` of a task whose run went on for longer than its `timeout`. Its code may go on still."""
 
 
+class TaskFailed(TicklessError):
+    """`result()` of a task that failed in another process, or before a restart. Its message is the error, as a line."""
+
+
+class StoreError(TicklessError, RuntimeError):
+    """The store cannot do it: its file, its disk, its schema. The message names the file and the way out."""
+
+
+class StoreDown(StoreError):
+    """The store cannot do it now, and may be asked again: it is locked, full, or not to be reached."""
+
+
+class PayloadError(ScheduleError):
+    """A work, an argument or a result that cannot be stored, or a stored one that cannot be used."""
+
+
 class Stopped(Exception):
     """Raised by a task's own code to say: I was asked to stop, and I did.
 
@@ -102,11 +122,15 @@ __all__ = [
     "ForkedScheduler",
     "NotStarted",
     "OutputGone",
+    "PayloadError",
     "PoolError",
     "RuleError",
     "ScheduleError",
     "SchedulerClosed",
     "Stopped",
+    "StoreDown",
+    "StoreError",
+    "TaskFailed",
     "TaskRejected",
     "TaskTimedOut",
     "TaskSkipped",

@@ -20,7 +20,7 @@ from tickless.limits import every_of
 from tickless.policies import Policy, Retry
 from tickless.records import Run
 from tickless.rules import Rule
-from tickless.states import DEFAULT_POOL, CatchUp, Exists, Overlap
+from tickless.states import DEFAULT_POOL, CatchUp, Delivery, Exists, Overlap
 from tickless.works import name_of
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class PolicyOptions(TypedDict, total=False):
     pool: str | None
     limit: str | None
     tags: Iterable[str]
+    delivery: Delivery
 
 
 class CallOptions(PolicyOptions, total=False):
@@ -94,6 +95,7 @@ POLICY_DEFAULTS: dict[str, Any] = {
     "pool": None,
     "limit": None,
     "tags": (),
+    "delivery": "at_least_once",
 }
 """Option -> what it is when nothing is said, in the order of `Call`."""
 SHORTEST_US = 1_000
@@ -101,6 +103,7 @@ SHORTEST_US = 1_000
 _OVERLAPS = ("skip", "queue", "allow", "replace")
 CATCH_UPS = ("latest", "all", "none")
 _ON_TIMEOUTS = ("keep", "release")
+_DELIVERIES = ("at_least_once", "at_most_once")
 
 
 _EXISTS = ("error", "keep", "update")
@@ -171,6 +174,8 @@ def fields_of(owner: Owner, given: Mapping[str, Any]) -> dict[str, Any]:
             fields[f"{name}_us"] = None if value is None else _span(name, value)
         elif name == "on_timeout":
             fields["releases"] = one_of(name, value, _ON_TIMEOUTS) == "release"
+        elif name == "delivery":
+            fields["at_most_once"] = one_of(name, value, _DELIVERIES) == "at_most_once"
         elif name == "retry":
             fields[name] = None if value is None else _retry(value)
         elif name == "on_failure":

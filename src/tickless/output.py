@@ -33,6 +33,10 @@ class Output(Generic[T]):
         """True when there is nothing to give unless the task has succeeded."""
         return self._default is _NO_DEFAULT
 
+    def stored_parts(self) -> tuple[TaskRecord, tuple[Any, ...]]:
+        """For a store that keeps arguments as text: whose output it is, and the default, if there is one."""
+        return self._task, () if self.needs_success else (self._default,)
+
     def value(self) -> T:
         """What the task returned, or the default. Asked when the child runs, so the task has ended.
 

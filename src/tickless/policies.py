@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from hashlib import blake2b
 from typing import NamedTuple
@@ -45,6 +45,8 @@ class Policy(NamedTuple):
     pool: str = DEFAULT_POOL
     limit: str | None = None
     tags: tuple[str, ...] = ()
+    at_most_once: bool = False
+    """Whether a run whose process died is not run again (`delivery="at_most_once"`)."""
 
 
 class Pause(NamedTuple):
@@ -384,6 +386,25 @@ def next_attempt(
     return min(Instant(now + retry_delay_us(retry, attempt, key, due)), MAX_INSTANT)
 
 
+CRASHES = 3  # so often a run whose process dies is started in all, where no `Retry` says
+
+
+def after_crash(policy: Policy, attempt: int, key: str, due: Instant | None, now: Instant) -> Instant | None:
+    """When a run whose process died begins again after attempt number `attempt`; None when it does not.
+
+    At first at once. Then it waits as its `Retry` says, or a second, doubled each time: it may be what kills processes.
+    """
+    most = CRASHES if policy.retry is None else policy.retry.attempts
+    if policy.at_most_once or attempt >= most:
+        return None
+    if attempt == 1:
+        return now
+    delay_us = SECOND_US << min(attempt - 2, 12)
+    if policy.retry is not None:
+        delay_us = retry_delay_us(policy.retry, attempt, key, due)
+    return min(Instant(now + delay_us), MAX_INSTANT)
+
+
 def failures_after(policy: Policy | None, failures: int, state: State) -> tuple[int, bool]:
     """How many runs in a row have failed after one that ended so, and whether the task pauses itself for it.
 
@@ -393,26 +414,6 @@ def failures_after(policy: Policy | None, failures: int, state: State) -> tuple[
         return 0 if state is State.SUCCEEDED else failures, False
     most = None if policy is None else policy.pause_after_failures
     return (0, True) if most is not None and failures + 1 >= most else (failures + 1, False)
-
-
-def in_window(starts: Sequence[Instant], per_us: int, now: Instant) -> int:
-    """How many of these starts, the oldest first, still count: those less than `per_us` ago."""
-    return len(starts) - bisect_right(starts, now - per_us)
-
-
-def free_at(starts: Sequence[Instant], reserved: int, limit: Limit, now: Instant) -> Instant | None:
-    """When the rate of the limit lets another start: `now`, or when enough of these starts, the oldest first, are past.
-
-    `reserved` have their permit and have not started. None: they alone fill the window, so one must start first.
-    """
-    if limit.most_starts is None or limit.per_us is None:
-        return now
-    room = limit.most_starts - reserved
-    if room <= 0:
-        return None
-    if in_window(starts, limit.per_us, now) < room:
-        return now
-    return min(Instant(starts[-room] + limit.per_us), MAX_INSTANT)
 
 
 def same_rule(old: Rule, new: Rule) -> bool:

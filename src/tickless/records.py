@@ -166,6 +166,10 @@ class EventKind(StrEnum):
     RESUMED = "resumed"
     TROUBLE = "trouble"
     """Something of ours or around us went wrong and was contained: a rule, a store verb, an observer, a pool."""
+    STORE_DOWN = "store_down"
+    """The store does not answer: said once, until it does again. What workers have to say is kept meanwhile."""
+    STORE_UP = "store_up"
+    """It does again; what was due meanwhile is late, and dealt with as such."""
     DROPPED = "dropped"
     """Observers were too slow: `count` events were let go."""
 

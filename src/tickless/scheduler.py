@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from datetime import datetime
-from types import EllipsisType, TracebackType
-from typing import Any, Literal, Never, TypeVar, Unpack, final, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack, cast, final
 
-from tickless.changes import Update, change, pause_of, reschedule, run_now, skipped_now
-from tickless.checks import checked_clock, iterated, listed, one_of, text, whole
+from tickless import verbs
+from tickless.changes import skipped_now
+from tickless.checks import checked_clock, iterated, listed, whole
 from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
 from tickless.core.special import numbers_of
@@ -20,21 +21,26 @@ from tickless.dispatcher import Dispatcher
 from tickless.drafts import DEFAULTS, Call, check_call, draft, draft_of, plain, plain_child
 from tickless.errors import ForkedScheduler, ScheduleError, SchedulerClosed, UnknownTask, shown
 from tickless.hands import feed, limits_of, pools_of
-from tickless.instants import Clock, DrivenClock, Instant
+from tickless.instants import Clock, DrivenClock, Instant, datetime_of
 from tickless.lifetime import SignalBell, remember, stop_signals
 from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
-from tickless.options import CATCH_UPS, Changes, Options, exists_of, signature_with
+from tickless.options import Options, exists_of, signature_with
+from tickless.places import Place, StoreOptions, place_of
 from tickless.policies import Limit
 from tickless.pools import Pool, checked_slots
 from tickless.records import EventKind, LimitInfo, PoolInfo, Run, TaskInfo
 from tickless.rules import Rule
-from tickless.states import Cancelled, CatchUp
+from tickless.states import Cancelled
+from tickless.stores import Store
 from tickless.stores.memory import MemoryStore
 from tickless.task import Task
 from tickless.waits import await_end, deadline_of, left_s
 from tickless.worker import run_going_on
+
+if TYPE_CHECKING:
+    from tickless.durable import Durable
 
 T = TypeVar("T")
 Phase = Literal["new", "running", "closing", "closed"]
@@ -50,8 +56,10 @@ class Scheduler:
     with the scheduler; a given one is never closed. `slots`: how many runs at a time, the pool's workers by default.
     `pools`: several by name, of which "default" is that of tasks that name none; then `slots` is for that one.
     `limits`: a `Limit` for each name that tasks may give as `limit=`.
-    `clock`: a `Clock`; the system's by default. `observers`: who is told of events; by default failures and skips are
-    logged. `keep_finished` terminal tasks stay listed, and `keep_runs` runs of each recurring task.
+    `store`: where tasks are kept, "sqlite:///tasks.db"; in memory by default. What else may be said of it: see
+    `StoreOptions`. `clock`: a `Clock`; the system's by default. `observers`: who is told of events; by default
+    failures and skips are logged. `keep_finished` terminal tasks stay listed, and `keep_runs` runs of each recurring
+    task.
 
     Threads: every method may be called from any thread, from tasks and from observers. From a signal handler call
     `request_stop` only. In a forked child every call raises ForkedScheduler.
@@ -69,15 +77,17 @@ class Scheduler:
         observers: Iterable[Observer] | None = None,
         keep_finished: int = 1000,
         keep_runs: int = 100,
+        store: str | None = None,
+        **kept: Unpack[StoreOptions],
     ) -> None:
         whole("keep_finished", keep_finished)
         whole("keep_runs", keep_runs)
+        place = place_of(store, kept)
         if slots is not None:
             checked_slots(slots)
         self._limits = limits_of(limits)
         self._pools, self._own_pool = pools_of(pool, pools, slots)
-        self._clock: Clock = SystemClock() if clock is None else checked_clock(clock)
-        self._now = self._clock.now
+        given_clock = None if clock is None else checked_clock(clock)
         self._observers: list[Observer] = [LogObserver()] if observers is None else listed("observers", observers)
         self._phase: Phase = "new"
         self._forked = False
@@ -87,15 +97,26 @@ class Scheduler:
         """Numbers of tasks that close the scheduler from inside."""
         self._stop_asked = False
         self._stop_bell: SignalBell | None = None
-        self._make_store(keep_finished, keep_runs)
+        self._make_store(keep_finished, keep_runs, place, given_clock)
         self._driven = isinstance(self._clock, DrivenClock)
         self._tell_observers()
         remember(self)
 
-    def _make_store(self, keep_finished: int, keep_runs: int) -> None:
-        """The store, and around it the dispatcher, and a worker and a hand for each pool."""
+    def _make_store(self, keep_finished: int, keep_runs: int, place: Place | None, clock: Clock | None) -> None:
+        """The store and the clock, and around them the dispatcher, and a worker and a hand for each pool."""
         pools, limits = tuple(self._pools), tuple(self._limits.values())
-        self._store = store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs, pools=pools, limits=limits)
+        self._durable: Durable | None = None
+        store: Store
+        if place is None:
+            store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs, pools=pools, limits=limits)
+        else:
+            from tickless.durable import Durable  # SQLite costs who keeps tasks in memory nothing
+
+            self._durable = Durable(place, self, keep_finished, keep_runs, self._pools, limits, clock)
+            store, clock = self._durable.store, self._durable.clock
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._now = self._clock.now
+        self._store = cast("MemoryStore", store)  # or another: here it is asked by the verbs of `Store` alone
         self._signs = store.signs
         self._add = store.add
         self._dispatcher = dispatcher = Dispatcher(store, self._clock)
@@ -145,6 +166,8 @@ class Scheduler:
         """
         now = self._now()
         task: Task[T] | None = None
+        if self._durable is not None:
+            options = self._durable.with_defaults(work, when, options)
         if not options:
             task = plain(self, now, work, when)
         elif when is None and len(options) == 1 and "after_tasks" in options:
@@ -205,90 +228,11 @@ class Scheduler:
 
     # Changing what is listed
 
-    def reschedule(self, task: Which | EllipsisType = ..., when: Rule | None = None, *, tag: str | None = None) -> int:
-        """Give a task, all with a tag, or all tasks another rule, which counts from now. Gives how many have it.
-
-        A run that goes on is not touched: the rule counts once it has ended. All else stays: limits, history, pauses.
-        Raises RuleError, ScheduleError (it has ended; the rule contradicts a setting), DependencyError (others wait
-        for its end, and the rule recurs), UnknownTask. Of several all are checked before the first is changed, and
-        those that have ended are left out. Costs O(log n) a task.
-        """
-        if when is None:
-            raise ScheduleError("reschedule: needs a rule, when=...; to have a task run now there is run_now()")
-        rule = when
-        return self._change("reschedule", task, tag, lambda copy, now: reschedule(copy, rule, self._clock, now))
-
-    def update(self, task: Which | EllipsisType = ..., *, tag: str | None = None, **changes: Unpack[Changes]) -> int:
-        """Change a task, all with a tag, or all tasks from their next run on. Gives how many are changed.
-
-        `work`, `args`, `kwargs`, `name`, `priority`, `tags` and the options about overlap, misfires, failures, pool
-        and limit, as in `schedule`. What is not said stays, and so do the next fire, the history
-        and pauses. Raises TypeError for what cannot be changed so, else what `reschedule` raises.
-        """
-        update = Update(self, changes)
-        return self._change("update", task, tag, lambda copy, now: update.make(copy))
-
-    def _change(
-        self, verb: str, task: Which | EllipsisType, tag: str | None, make: Callable[[TaskRecord, Instant], None]
-    ) -> int:
-        scope = self._scope(verb, task, tag)
-        try:
-            return change(self._store, verb, scope, make, self._now())
-        finally:
-            self._look()
-
-    def pause(
-        self, task: Which | EllipsisType = ..., *, tag: str | None = None, reason: str | None = None,
-        until: datetime | None = None,
-    ) -> int:  # fmt: skip
-        """Hold a task, all with a tag (and those to come), or all tasks. Gives how many were not held before.
-
-        What runs goes on. Fires of recurring tasks are SKIPPED (paused); all else waits for `resume`, or for `until`
-        (aware, to come) on the wall clock. Raises ScheduleError, RuleError, UnknownTask. Costs O(tasks held).
-        """
-        scope, pause = self._scope("pause", task, tag), pause_of(reason, until, self._clock)
-        count = self._store.pause(scope, pause, self._now(), self._clock.wall())
-        self._look()
-        return count
-
-    def resume(self, task: Which | EllipsisType = ..., *, tag: str | None = None, catch_up: CatchUp = "none") -> int:
-        """End the pause of that scope: what paused a tag is ended by its tag. Gives how many are held no more.
-
-        `catch_up`: what becomes of the fires that came meanwhile: "none" of them runs, or the "latest", or "all" up to
-        the task's `max_catch_up`. What was held goes on in its order. Raises ScheduleError, UnknownTask.
-        """
-        one_of("catch_up", catch_up, CATCH_UPS)
-        scope = self._scope("resume", task, tag)
-        count = self._store.resume(scope, catch_up, self._now(), self._clock.wall())
-        self._look()
-        return count
-
-    @overload
-    def run_now(self, task: Which) -> Run: ...
-    @overload
-    def run_now(self, *, tag: str | None = None) -> list[Run]: ...
-
-    def run_now(self, task: Which | EllipsisType = ..., *, tag: str | None = None) -> Run | list[Run]:
-        """Have a task run now, paused or not. Gives its run; for a tag, or for all tasks, a list of them.
-
-        A one-shot gives up the time that it had. A recurring task has a run more, under its `overlap`, and its fires
-        stay. Raises ScheduleError when it has ended, DependencyError while it waits for parents, UnknownTask; of
-        several those that cannot run now are left out.
-        """
-        scope = self._scope("run_now", task, tag)
-        try:
-            return run_now(self._store, scope, self._now())
-        finally:
-            self._look()
-
-    def _scope(self, verb: str, task: Which | EllipsisType, tag: str | None) -> TaskRecord | str | None:
-        """One task, the tasks of a tag, or all (None) where nothing was said; `d.get("a typo")` must not mean all."""
-        self._check_fork()
-        if tag is None:
-            return None if task is ... else self._record_of(task)
-        if task is not ...:
-            raise ScheduleError(f"{verb}({shown(task)}, tag={shown(tag)}): is about a task or about a tag, not both")
-        return text("tag", tag)
+    reschedule = verbs.reschedule
+    update = verbs.update
+    pause = verbs.pause
+    resume = verbs.resume
+    run_now = verbs.run_now
 
     # Looking
 
@@ -335,6 +279,12 @@ class Scheduler:
         return count
 
     @property
+    def down_since(self) -> datetime | None:
+        """Since when the store has not answered, aware UTC; None: it does. In memory always None."""
+        since = self._dispatcher.down_since
+        return None if since is None else datetime_of(since)
+
+    @property
     def phase(self) -> Phase:
         """new, running, closing or closed."""
         return self._phase
@@ -350,6 +300,24 @@ class Scheduler:
             self._observers.append(observer)
             self._tell_observers()
 
+    def unusable(self) -> dict[str, str]:
+        """The tasks in the store whose rows cannot be used, by their ids, and why: a work that was renamed, damage.
+
+        They stay as they are, and are tried again at each start, and by `try_again`. In memory there are none.
+        """
+        self._check_fork()
+        return {} if self._durable is None else self._durable.store.unusable()
+
+    def try_again(self) -> int:
+        """Have the rows that could not be used tried again. Gives how many there are."""
+        self._check_fork()
+        count = 0 if self._durable is None else self._durable.store.try_again()
+        self._look()
+        return count
+
+    def _tell_trouble(self, line: str) -> None:
+        self._journal.post(EventKind.TROUBLE, self._now(), None, None, None, line)
+
     # Lifetime
 
     def start(self) -> None:
@@ -363,10 +331,12 @@ class Scheduler:
             if not isinstance(self._clock, DrivenClock):
                 self._journal.start()
             self._phase = "running"
-            self._store.open()
             try:
+                if self._durable is not None:
+                    self._durable.start(None if self._driven else self._dispatcher.ring, self._tell_trouble)
+                self._store.open()
                 self._dispatcher.start()
-            except BaseException:  # no thread to be had: it may be tried again
+            except BaseException:  # no thread to be had, or the store is away: it may be tried again
                 self._phase = "new"
                 raise
         self._look()
@@ -436,12 +406,14 @@ class Scheduler:
             self._dispatcher.stop(left_s(deadline))  # not before: what runs may time out yet
         running = [run for run in store.running() if inside is None or run.task_id != inside.id]
         if self._own_pool is not None:
-            is_idle = not running and inside is None and not any(pool.zombies for pool in self.pools().values())
+            is_idle = not running and inside is None and not store.zombies()
             self._own_pool.shutdown(wait=is_idle)
         if not running and inside is None:
             self._journal.close(left_s(deadline))
         with self._lifetime:
             self._phase = "closed"
+        if self._durable is not None and not running and inside is None and not store.zombies():
+            self._durable.leave()
         return running
 
     def __enter__(self) -> Scheduler:
@@ -493,6 +465,8 @@ class Scheduler:
         self._store.close(self._now())
         self._dispatcher.stop()
         self._journal.close(timeout=1.0)
+        if self._durable is not None and not self._durable.store.claims.any():
+            self._durable.leave()
 
 
 Scheduler.schedule.__signature__ = signature_with(Scheduler.schedule, Options, DEFAULTS)  # type: ignore[attr-defined]

@@ -11,6 +11,8 @@ Overlap = Literal["skip", "queue", "allow", "replace"]
 """What becomes of a fire that comes while the task is busy."""
 CatchUp = Literal["latest", "all", "none"]
 """Which of the fires that were missed run."""
+Delivery = Literal["at_least_once", "at_most_once"]
+"""What a durable store does with a run whose process died: run it again, or fail it."""
 DEFAULT_POOL = "default"
 """The pool of every task that names none."""
 
@@ -78,6 +80,8 @@ class Reason(StrEnum):
     NO_NEXT_FIRE = "no_next_fire"
     MAX_RUNS = "max_runs"
     """It has run as often as `max_runs` says."""
+    CRASHED = "crashed"
+    """The process that ran it died, or was silent for longer than its lease. In durable stores only."""
     TIMED_OUT = "timed_out"
     """It ran for longer than its `timeout`."""
     MISFIRE = "misfire"

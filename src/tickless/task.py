@@ -142,15 +142,18 @@ class Task(TaskRecord, Generic[T]):
             raise CancelledError(f"task {info.id} ({info.name}) was cancelled ({info.reason})")
         if info.state is State.SKIPPED:
             raise TaskSkipped(f"task {info.id} ({info.name}) was skipped ({info.reason})", str(info.reason))
-        if self._value is NOT_SET:
+        value = self._value
+        if value is NOT_SET:
+            value = self._value = self._owner._store.result_of(self)
+        if value is NOT_SET:
             raise OutputGone(
                 f"the output of task {info.id} ({info.name}) was let go: nobody held a handle of it when it ended; "
                 "keep what schedule() returns"
             )
         if info.state is State.FAILED:
-            raise self._value
-        value: T = self._value
-        return value
+            raise value
+        result: T = value
+        return result
 
     def __repr__(self) -> str:
         return f"<Task {self.id} {self.name}>"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, final
 
 from tickless.errors import RuleError, ScheduleError, Stopped, shown
-from tickless.instants import span_us
+from tickless.instants import MAX_INSTANT, Instant, span_us
 
 MIN_PER_US = 1_000
 MOST = 1_000_000_000
@@ -128,6 +129,26 @@ def is_retriable(retry: Retry | None, error: object) -> bool:
         and not _shares_one(classes, retry.give_up_on)
         and not _shares_one(classes, _NEVER)
     )
+
+
+def in_window(starts: Sequence[Instant], per_us: int, now: Instant) -> int:
+    """How many of these starts, the oldest first, still count: those less than `per_us` ago."""
+    return len(starts) - bisect_right(starts, now - per_us)
+
+
+def free_at(starts: Sequence[Instant], reserved: int, limit: Limit, now: Instant) -> Instant | None:
+    """When the rate of the limit lets another start: `now`, or when enough of these starts, the oldest first, are past.
+
+    `reserved` have their permit and have not started. None: they alone fill the window, so one must start first.
+    """
+    if limit.most_starts is None or limit.per_us is None:
+        return now
+    room = limit.most_starts - reserved
+    if room <= 0:
+        return None
+    if in_window(starts, limit.per_us, now) < room:
+        return now
+    return min(Instant(starts[-room] + limit.per_us), MAX_INSTANT)
 
 
 def _shares_one(classes: tuple[type, ...], wanted: tuple[type, ...]) -> bool:

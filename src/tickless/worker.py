@@ -16,7 +16,7 @@ from typing import Any, final
 from tickless.clocks import LONGEST_SLEEP_S
 from tickless.core.record import RunRecord, TaskRecord
 from tickless.core.special import attempt_of
-from tickless.errors import ScheduleError, Stopped, TaskRejected, TicklessError, shown
+from tickless.errors import OUR_FRAMES, ScheduleError, Stopped, TaskRejected, TicklessError, shown
 from tickless.instants import Clock, Instant, datetime_of
 from tickless.observe.text import error_line, printable, traceback_of
 from tickless.output import filled
@@ -36,9 +36,6 @@ class CurrentRun:
 
     __slots__ = ("_run", "_store", "attempt", "task_id")
 
-    lease_lost = False
-    """True once another node may run it too. Never in memory, where there are no leases."""
-
     def __init__(self, store: Store, run: RunRecord, task_id: str) -> None:
         self._store = store
         self._run = run
@@ -51,6 +48,14 @@ class CurrentRun:
     def due(self) -> datetime | None:
         """The instant it was planned for, aware UTC: with the id it names this run, on every node and in a replay."""
         return None if self._run.due is None else datetime_of(self._run.due)
+
+    @property
+    def lease_lost(self) -> bool:
+        """True once another process may run it too: what this one says of its end counts for nothing.
+
+        Never in memory, where there are no leases.
+        """
+        return self._store.lease_lost(self._run)
 
     @property
     def log(self) -> RunLog:
@@ -286,7 +291,7 @@ class Worker:
         # The traceback begins with the user's code: our own frames say nothing about the error.
         rest = frame = error.__traceback__
         while frame is not None:
-            if frame.tb_frame.f_code in _OUR_FRAMES:
+            if frame.tb_frame.f_code in OUR_FRAMES:
                 rest = frame.tb_next
             frame = frame.tb_next
         BaseException.with_traceback(error, rest)
@@ -310,7 +315,10 @@ class Worker:
             args, kwargs = _filled_call(args, kwargs)
         key = (os.getpid(), id(run))
         _here[key] = self._store, run
-        return (call_distant, key, task.id, run.due, attempt_of(run), task._work, args, dict(kwargs or {}))
+        work = task._work
+        if hasattr(type(work), "tickless_parts"):  # what is stored is called by its name here only
+            work, args, kwargs = work.tickless_parts()  # type: ignore[union-attr]  # asked just now
+        return (call_distant, key, task.id, run.due, attempt_of(run), work, args, dict(kwargs or {}))
 
     def returned(self, run: RunRecord, value: Any) -> None:
         try:
@@ -365,7 +373,7 @@ def call_distant(
         _store.reset(in_store)
 
 
-_OUR_FRAMES = frozenset({Worker.outcome.__code__, call_distant.__code__})
+OUR_FRAMES |= {Worker.outcome.__code__, call_distant.__code__}
 
 
 def _filled_call(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

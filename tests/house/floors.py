@@ -42,6 +42,9 @@ FLOORS: dict[str, int] = {
     "tickless.works": 4,
     "tickless.waits": 4,
     "tickless.hands": 4,
+    "tickless.durable": 4,
+    "tickless.places": 4,
+    "tickless.verbs": 4,
     "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
     "tickless.decorators": 4,

@@ -128,7 +128,8 @@ def test_bug_085_a_thousand_successes_are_no_line_and_no_event(logger: logging.L
     journal.close()
     assert lines.texts == []
     assert journal.wants == frozenset()
-    assert observer.kinds == {FAILED, EventKind.RETRY, SKIPPED, TROUBLE, DROPPED}
+    stores = {EventKind.STORE_DOWN, EventKind.STORE_UP}
+    assert observer.kinds == {FAILED, EventKind.RETRY, SKIPPED, TROUBLE, DROPPED} | stores
 
 
 def test_ten_thousand_skipped_descendants_of_one_failure_are_a_few_lines(logger: logging.Logger, lines: Lines) -> None:

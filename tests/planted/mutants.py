@@ -61,5 +61,6 @@ def _functions(module: ModuleType) -> Iterator[tuple[Any, str, FunctionType]]:
     for owner in (module, *vars(module).values()):
         if owner is module or (isinstance(owner, type) and owner.__module__ == module.__name__):
             for name, member in vars(owner).items():
-                if isinstance(member, FunctionType) and member.__module__ == module.__name__:
+                is_ours = isinstance(member, FunctionType) and member.__module__ == module.__name__
+                if is_ours and member.__code__.co_filename == module.__file__:  # else a dataclass has made it
                     yield owner, name, member

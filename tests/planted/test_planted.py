@@ -16,7 +16,7 @@ from tests.properties.foreign import no_lock_is_held_in_foreign_code
 from tests.properties.small_worlds import all_small_worlds
 from tests.properties.test_policy_machine import CrowdMachine, PolicyMachine
 from tests.properties.test_store_machine import StoreMachine
-from tickless import dispatcher, policies
+from tickless import dispatcher, policies, values
 from tickless.core import (
     attempts,
     crew,
@@ -50,7 +50,7 @@ def any_verbs() -> None:
 
 def any_policy() -> None:
     """The machine with the model of one task: tests/properties."""
-    run_state_machine_as_test(PolicyMachine, settings=settings(QUICKLY, max_examples=500))
+    run_state_machine_as_test(PolicyMachine, settings=settings(QUICKLY, max_examples=2_000))
 
 
 def any_crowd() -> None:
@@ -198,7 +198,7 @@ POLICIES: list[tuple[Mutant, Property]] = [
     (
         Mutant(
             "one start too many in the window",
-            policies,
+            values,
             "room = limit.most_starts - reserved",
             "room = limit.most_starts + 1 - reserved",
         ),

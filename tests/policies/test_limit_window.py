@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tests.policies.test_retry import Foreign, made
 from tickless.errors import ScheduleError
 from tickless.instants import MAX_INSTANT, SECOND_US, Instant
-from tickless.policies import free_at, in_window
 from tickless.testing.drafts import NOON_US, later
-from tickless.values import Limit
+from tickless.values import Limit, free_at, in_window
 
 S = SECOND_US
 

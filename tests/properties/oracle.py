@@ -60,6 +60,8 @@ class Shadow:
     unfinished: int = 0
     history: list[Fire] = field(default_factory=list)
     asked_to_stop: bool = False
+    since: int | None = None
+    """To what the wall clock was set back by hours while it was busy: its fires count from there."""
     last_end: tuple[State, Reason | None] | None = None
     fated: tuple[State, Reason] | None = None
     """How a task that runs will end, whatever its run does."""
@@ -158,7 +160,7 @@ class Oracle:
 
     def make_ready(self, shadow: Shadow, due: int, position: tuple[int, int] = (0, 0)) -> None:
         shadow.place, shadow.due, shadow.at, shadow.placed_now = "ready", due, None, False
-        shadow.order = (self.batch, *position)
+        shadow.order, shadow.since = (self.batch, *position), None
 
     # Dependencies
 
@@ -212,6 +214,9 @@ class Oracle:
         back = self.offset - offset
         if abs(back) > STEP_US:
             self.offset = offset
+            for shadow in self.at_place("ready") + self.at_place("running"):
+                if shadow.wall and shadow.recurring and back >= REPEAT_US:
+                    shadow.since = wall
             for shadow in self.at_place("timeline"):
                 if shadow.wall:
                     assert shadow.due is not None
@@ -239,6 +244,9 @@ class Oracle:
                 last = before[2] if before else shadow.due
                 shadow.history.append(Fire(shadow.due, State.SKIPPED, Reason.COALESCED, fires, last))
                 shadow.due = latest
+                if shadow.wall and latest - self.offset > now:  # the wall clock was slewed by less than a step is
+                    self.put(shadow, latest)
+                    return
         self.make_ready(shadow, shadow.due, position)
 
     # A run's life
@@ -273,7 +281,7 @@ class Oracle:
 
     def plan(self, shadow: Shadow, now: int) -> None:
         """Skip by absence: fires strictly inside the run are one record; one at its very end is no overlap."""
-        since = shadow.due
+        since = shadow.due if shadow.since is None else shadow.since
         if shadow.update is not None:
             if self.become(shadow, shadow.update):
                 since = shadow.update.due  # what the new schedule would have fired before it was there is no fire
@@ -338,19 +346,34 @@ class Oracle:
         first = self.bind(new, wall if new.when.wall else now)
         new.due = None if first is None else first - 1
         if busy:
+            self.note_lost(there, new, now)
             there.update = new
         elif self.become(there, new):
             self.put(there, self.bind(there, wall if there.when.wall else now))
         return there
 
+    def note_lost(self, there: Shadow, new: Shadow, now: int) -> None:
+        """The fires of the old rule that its run has overlapped are told now: the new rule knows nothing of them."""
+        last = there.update or there
+        if last.fires is None or last.due is None or last.when.kind == "own" or same_grid(last.when, new.when):
+            return
+        reading = now + self.offset if there.wall else now
+        since = last.due if there.update or there.since is None else there.since
+        lost = last.fires.between(since, reading - 1)
+        if lost is not None:
+            there.history.append(Fire(lost[1], State.SKIPPED, Reason.OVERLAP, lost[0], lost[2]))
+
     def become(self, there: Shadow, new: Shadow) -> bool:
         """True when the schedule changes. A grid without an anchor may start anywhere and is the same."""
         there.priority = new.priority
-        grids = ("every", "sliding", "anchored")
-        if there.recurring and new.when.recurring and there.when == new.when and new.when.kind in grids:
+        if there.recurring and new.when.recurring and same_grid(there.when, new.when):
             return False
         there.when, there.recurring, there.wall, there.fires = new.when, new.recurring, new.wall, new.fires
         return True
+
+
+def same_grid(one: When, other: When) -> bool:
+    return one == other and one.kind in ("every", "sliding", "anchored")
 
 
 def would_be_waited_for_ever(there: Shadow, new: Shadow) -> bool:

@@ -98,16 +98,21 @@ def signature(world: World) -> tuple[object, ...]:
     )
 
 
-def explore(drafts: tuple[Draft, ...], make_store: Callable[[], Store], verbs_each: int) -> int:
+def explore(
+    drafts: tuple[Draft, ...],
+    make_store: Callable[[], Store],
+    verbs_each: int,
+    make_world: Callable[[Callable[[], Store]], World] = World,
+) -> int:
     """Play every order of so many verbs, each step checked; gives how many steps that took."""
-    frontier: list[tuple[tuple[Verb, ...], list[Verb]]] = [((), verbs_of(schedule(World(make_store), drafts)))]
+    frontier: list[tuple[tuple[Verb, ...], list[Verb]]] = [((), verbs_of(schedule(make_world(make_store), drafts)))]
     seen: set[tuple[object, ...]] = set()
     steps = 0
     for _ in range(verbs_each):
         reached: list[tuple[tuple[Verb, ...], list[Verb]]] = []
         for path, verbs in frontier:
             for verb in verbs:
-                world = replayed(drafts, path, make_store)
+                world = replayed(drafts, path, make_store, make_world)
                 play(world, verb)
                 steps += 1
                 if (mark := signature(world)) not in seen:
@@ -117,9 +122,14 @@ def explore(drafts: tuple[Draft, ...], make_store: Callable[[], Store], verbs_ea
     return steps
 
 
-def replayed(drafts: tuple[Draft, ...], path: tuple[Verb, ...], make_store: Callable[[], Store]) -> World:
+def replayed(
+    drafts: tuple[Draft, ...],
+    path: tuple[Verb, ...],
+    make_store: Callable[[], Store],
+    make_world: Callable[[Callable[[], Store]], World],
+) -> World:
     """The world after the verbs of `path`, which were checked when they were played first."""
-    world = World(make_store)
+    world = make_world(make_store)
     with world.unchecked():
         schedule(world, drafts)
         for verb in path:

@@ -90,9 +90,7 @@ class PolicyMachine(RuleBasedStateMachine):
     def begin(self, plan: tuple[int, Policy]) -> None:
         self.clock = FakeClock()
         self.zero = self.clock.now()
-        self.scheduler = Scheduler(
-            ManualPool(slots=50), clock=self.clock, limits=[Limit("one", running=1)], observers=[], keep_runs=10_000
-        )
+        self.scheduler = self.make_scheduler()
         step, policy = plan[0], replace(plan[1])
         self.model = Model(policy, first=step or 3, step=step)
         self.steps = {step}
@@ -101,6 +99,11 @@ class PolicyMachine(RuleBasedStateMachine):
         self.task = self.scheduler.schedule(lambda: None, when, id="it", **options_of(policy))
         self.held: list[tuple[Any, Run, int]] = []
         self.other: Any = None
+
+    def make_scheduler(self) -> Scheduler:
+        return Scheduler(
+            ManualPool(slots=50), clock=self.clock, limits=[Limit("one", running=1)], observers=[], keep_runs=10_000
+        )
 
     # Time
 
@@ -214,9 +217,12 @@ class PolicyMachine(RuleBasedStateMachine):
 
     # What both show
 
+    def check_promises(self) -> None:
+        check(cast(Any, self.scheduler._store))
+
     @invariant()
     def compare(self) -> None:
-        check(cast(Any, self.scheduler._store))
+        self.check_promises()
         info, model = self.scheduler.get("it"), self.model
         real = [
             (
@@ -269,13 +275,16 @@ class CrowdMachine(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.clock = FakeClock()
-        limits = [Limit("one", running=1), Limit("rate", starts=2, per=3)]
-        pools = {name: ManualPool(slots=50) for name in POOLS}
-        self.scheduler = Scheduler(pools=pools, limits=limits, clock=self.clock, observers=[])
+        self.scheduler = self.make_scheduler()
         self.scheduler.start()
         self.tasks: list[Task[None]] = []
         self.held: list[Any] = []
         self.starts: list[int] = []
+
+    def make_scheduler(self) -> Scheduler:
+        limits = [Limit("one", running=1), Limit("rate", starts=2, per=3)]
+        pools = {name: ManualPool(slots=50) for name in POOLS}
+        return Scheduler(pools=pools, limits=limits, clock=self.clock, observers=[])
 
     @rule(
         plan=plans(), bears=st.sets(st.sampled_from(TAGS)), pool=st.sampled_from(POOLS), priority=st.integers(-1, 1),
@@ -317,6 +326,9 @@ class CrowdMachine(RuleBasedStateMachine):
         self.scheduler._store.finish(self.held.pop(number % len(self.held)), OUTCOMES[how], self.clock.now())
         self.scheduler._look()
 
+    def give_back(self, taken: Any) -> None:
+        self.scheduler._store.finish(taken, OUTCOMES["succeeds"], self.clock.now())
+
     @rule(tag=tags, until=st.one_of(st.none(), spans))
     def pause(self, tag: str | None, until: int | None) -> None:
         at = None if until is None else datetime_of(self.clock.wall()) + timedelta(seconds=until)
@@ -349,6 +361,9 @@ class CrowdMachine(RuleBasedStateMachine):
         if not hasattr(self, "held"):
             return
         check(cast(Any, self.scheduler._store))
+        self.what_is_shown_is_so()
+
+    def what_is_shown_is_so(self) -> None:
         running = self.scheduler._store.running()
         assert self.scheduler.limits()["one"].running <= 1
         assert not any(len([at for at in self.starts if 0 <= at - start < 3 * S]) > 2 for start in self.starts)
@@ -360,7 +375,7 @@ class CrowdMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for taken in getattr(self, "held", []):
-            self.scheduler._store.finish(taken, OUTCOMES["succeeds"], self.clock.now())
+            self.give_back(taken)
         if hasattr(self, "held"):
             self.scheduler.close(timeout=0)
             assert not self.scheduler._store.live(), "all have let go, and a task lives on"

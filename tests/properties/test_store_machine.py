@@ -52,7 +52,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize(is_open=st.booleans())
     def begin(self, is_open: bool) -> None:
-        self.world = World(type(self).make_store, is_open=is_open)
+        self.world = self.make_world(is_open)
+
+    def make_world(self, is_open: bool) -> World:
+        return World(type(self).make_store, is_open=is_open)
 
     @property
     def closed(self) -> bool:

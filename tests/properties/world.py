@@ -266,8 +266,7 @@ class World:
                 self._adopt(shadow, there)
         if not self._audits:
             return
-        if hasattr(self.store, "machine"):
-            check(cast(Any, self.store))
+        self.check_promises()
         for shadow in self.oracle.shadows:
             self._compare(shadow)
         live = [shadow.record for shadow in self.oracle.live()]
@@ -280,6 +279,10 @@ class World:
             over = not live if task is None else task.place == "ended"
             assert bell.rings == over, f"a waiter was rung {bell.rings} times, and over is {over}"
         self.waiters = [(bell, shadow) for bell, shadow in self.waiters if not bell.rings]
+
+    def check_promises(self) -> None:
+        if hasattr(self.store, "machine"):
+            check(cast(Any, self.store))
 
     def _adopt(self, shadow: Shadow, there: list[Shadow]) -> None:
         """What is due when it is placed may be ready at once; but it never overtakes what was there before it."""

@@ -61,6 +61,8 @@ cron('0 9 * * *').on_days(weekdays('mon-wed,fri'))
 cron('0 9 * * *', tz='Asia/Tokyo').not_on({datetime.date(2026, 12, 25), datetime.date(2027, 1, 1)}, shift='next')
 every(days=2, at='09:00').not_on(weekdays('sun')).bound(1790000000000000)
 (cron('0 9 * * *') | cron('0 17 * * *', tz='Europe/Paris')).not_on(weekdays('sat,sun'))
+Window(every(seconds=90), 1790000000000000, 1790000500000000)
+Window(cron('0 9 * * *', tz='Europe/Paris'), None, 1790900000000000).bound(1790000000000000)
 """.splitlines()
 
 

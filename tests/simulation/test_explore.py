@@ -17,7 +17,7 @@ from tests.simulation.explore import explore, first_fault, program_of
 from tests.simulation.late import FIRST, late_drawn, play_late
 from tests.simulation.play import Story, play
 from tests.simulation.programs import Draft, drawn
-from tickless import policies
+from tickless import policies, values
 from tickless.core import attempts, by_hand, crew, machine, pauses, permits
 from tickless.states import RunIf
 
@@ -108,7 +108,7 @@ def test_everything_that_can_happen_to_a_fire_happens() -> None:
 
 PLANTED = [
     Mutant("a limit's first waiter arms no alarm", permits, "at is not None and at > now:", "False:"),
-    Mutant("a window that is too short", policies, "now - per_us)", "now - per_us // 2)"),
+    Mutant("a window that is too short", values, "now - per_us)", "now - per_us // 2)"),
     Mutant("a pause after failures holds nobody", attempts, "pauses.hold(machine, [subject], now)", "pass"),
     Mutant("a retry comes at once", policies, "Instant(now + retry_delay_us(retry, attempt, key, due))", "now"),
     Mutant("attempts are not reset", attempts, "        special.attempts = ()\n", "        pass\n"),

@@ -14,7 +14,7 @@ from tickless.core.record import RunRecord, TaskRecord, ended, is_retrying, move
 from tickless.core.special import Hold, RunExtra, Special, keeps_busy, policy_of, special_in, special_of
 from tickless.core.stopping import is_to_stop, set_stop
 from tickless.core.timeline import SLACK
-from tickless.errors import TaskTimedOut
+from tickless.errors import TaskFailed, TaskTimedOut
 from tickless.instants import SECOND_US, Instant
 from tickless.policies import Pause
 from tickless.records import Attempt, EventKind, Outcome
@@ -79,6 +79,19 @@ def begins_again(machine: Machine, run: RunRecord, special: Special, outcome: Ou
     at = policies.next_attempt(policy.retry, number, outcome.value, task.id, run.due, now)
     if at is None:
         return False
+    _plan_attempt(machine, run, special, number, outcome, at, now)
+    if keeps_busy(run):
+        special.hold, special.zombie = Hold.ZOMBIE, run
+    else:
+        _wait_for_next(machine, task, now)
+    return True
+
+
+def _plan_attempt(
+    machine: Machine, run: RunRecord, special: Special, number: int, outcome: Outcome, at: Instant, now: Instant
+) -> None:
+    """Attempt `number` has failed, and the next one begins at `at`."""
+    task = run.task
     started = now if run.started is None else run.started
     failed = Attempt(number, started, now, outcome.error, outcome.reason)
     special.attempts = (*special.attempts[1 - KEEP_ATTEMPTS :], failed)
@@ -90,11 +103,39 @@ def begins_again(machine: Machine, run: RunRecord, special: Special, outcome: Ou
     post = machine.post_other.get(EventKind.RETRY)
     if post is not None:
         post(EventKind.RETRY, now, task, run.due, outcome.reason, outcome.error, outcome.traceback, number)
-    if keeps_busy(run):
-        special.hold, special.zombie = Hold.ZOMBIE, run
+
+
+def crash(machine: Machine, task: TaskRecord, now: Instant) -> None:
+    """The process that ran the task has died, or lost its lease: its run begins again, or has failed."""
+    run, special = task._run, special_of(task)
+    assert run is not None
+    policy = special.policy
+    if special.permit:
+        permits.give_back(machine, special, now, started=True)
+    number = special.attempts[-1].number + 1 if special.attempts else 1
+    line = "the process that ran it died, or was silent for longer than its lease"
+    outcome = Outcome(State.FAILED, TaskFailed(f"task {task.id}: {line}"), Reason.CRASHED, line)
+    is_cancelled = task._more is not None and task._more.end is not None
+    at = None
+    if not is_cancelled and not is_to_stop(run):
+        at = policies.after_crash(policy, number, task.id, run.due, now)
+    run.finished = now
+    if at is None:
+        machine.discard(task)
+        machine.settle_end(run, outcome)
     else:
+        _plan_attempt(machine, run, special, number, outcome, at, now)
         _wait_for_next(machine, task, now)
-    return True
+
+
+def bury(machine: Machine, task: TaskRecord, now: Instant) -> None:
+    """The process in which zombies of the task went on has died: what waited for them goes on."""
+    special = special_of(task)
+    if special.zombies:
+        special.zombies = 0
+        crew.look(machine, task, now)
+    elif special.hold is Hold.ZOMBIE and not ended(task):
+        _go_on(machine, task, special, now)
 
 
 def _wait_for_next(machine: Machine, task: TaskRecord, now: Instant) -> None:
@@ -169,15 +210,20 @@ def come_back(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) 
         special.zombies -= 1
         crew.look(machine, task, now)
     elif special.hold is Hold.ZOMBIE and not ended(task):
-        special.hold = special.zombie = None
-        assert task._due is not None
-        if is_retrying(task):
-            _wait_for_next(machine, task, now)
-        elif task._rule is None:  # it was rescheduled to fire once
-            machine.place(task, Instant(task._due + 1), now)
-        else:
-            machine.discard(task)
-            machine.rearm(task, task._due, now, task._value)
+        _go_on(machine, task, special, now)
+
+
+def _go_on(machine: Machine, task: TaskRecord, special: Special, now: Instant) -> None:
+    """No zombie keeps the task busy any more."""
+    special.hold = special.zombie = None
+    assert task._due is not None
+    if is_retrying(task):
+        _wait_for_next(machine, task, now)
+    elif task._rule is None:  # it was rescheduled to fire once
+        machine.place(task, Instant(task._due + 1), now)
+    else:
+        machine.discard(task)
+        machine.rearm(task, task._due, now, task._value)
 
 
 def finished(machine: Machine, task: TaskRecord, run: RunRecord, special: Special, now: Instant) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tickless import policies
 from tickless.core import permits
 from tickless.core.questions import consult
-from tickless.core.record import QUEUED, RunRecord, TaskRecord, due_of, is_retrying
+from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord, due_of, is_retrying
 from tickless.core.special import Hold, RunExtra, is_unlisted, policy_of, queue_of, special_in, special_of
 from tickless.instants import Instant
 from tickless.policies import Pause, Plan
@@ -219,6 +219,10 @@ class PauseEnd:
 
     def place(self, now: Instant, wall: Instant) -> None:
         self.machine.arm(self, Instant(now + self.until - wall))
+
+    def is_due(self, now: Instant) -> bool:
+        """Whether it rings at `now`, or should have."""
+        return self._entry is not None and self._entry >> SEQ_BITS <= now
 
     def ring(self, now: Instant, wall: Instant) -> None:
         if wall < self.until:  # slewing made it early

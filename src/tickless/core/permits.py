@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from tickless import policies
+from tickless import values
 from tickless.core.ready import ReadyQueue
 from tickless.core.special import Special, special_of
 from tickless.instants import Instant
@@ -50,7 +50,7 @@ class LimitState:
             return None
         if not self.has_rate:
             return now
-        return policies.free_at(self.starts, self.reserved, self.limit, now)
+        return values.free_at(self.starts, self.reserved, self.limit, now)
 
 
 def queue_for(machine: Machine, special: Special, now: Instant) -> ReadyQueue:

@@ -53,6 +53,7 @@ class TaskRecord:
     """
 
     __slots__ = (
+        "__weakref__",
         "_args",
         "_at",
         "_children",

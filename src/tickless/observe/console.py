@@ -24,6 +24,7 @@ _COLOURS = {
     EventKind.PAUSED: _DIM,
     EventKind.RESUMED: _DIM,
     EventKind.TROUBLE: _RED,
+    EventKind.STORE_DOWN: _RED,
     EventKind.DROPPED: _YELLOW,
 }
 _ENDS = frozenset({EventKind.SUCCEEDED, EventKind.FAILED, EventKind.RETRY, EventKind.SKIPPED, EventKind.CANCELLED})

@@ -19,6 +19,8 @@ LOGGER = logging.getLogger("tickless")
 LEVELS = {
     EventKind.FAILED: logging.ERROR,
     EventKind.TROUBLE: logging.ERROR,
+    EventKind.STORE_DOWN: logging.ERROR,
+    EventKind.STORE_UP: logging.WARNING,
     EventKind.RETRY: logging.WARNING,
     EventKind.SKIPPED: logging.WARNING,
     EventKind.DROPPED: logging.WARNING,

@@ -22,6 +22,7 @@ from tickless.rules.cron import Cron
 from tickless.rules.days import SHORT_NAMES, Dates, Weekdays
 from tickless.rules.every import Every
 from tickless.rules.rrule import RRule
+from tickless.rules.window import Window
 
 if TYPE_CHECKING:
     from tickless.rules import Rule
@@ -335,6 +336,17 @@ def _read_filtered(fields: _Fields, kind: Literal["on_days", "not_on"]) -> Rule:
     return Filtered(written, days, kind, shift).of(rule)
 
 
+def _write_window(rule: Window, depth: int) -> dict[str, Any]:
+    form: dict[str, Any] = {"kind": "window", "rule": _written(rule.rule, depth + 1)}
+    ends = (("first_us", rule.first), ("last_us", rule.last))
+    return form | {key: at for key, at in ends if at is not None}
+
+
+def _read_window(fields: _Fields) -> Rule:
+    first, last = (fields.instant(key) if key in fields.left else None for key in ("first_us", "last_us"))
+    return Window(fields.rule("rule"), first, last)
+
+
 def _delta(fields: _Fields, key: str) -> timedelta:
     try:
         return timedelta(microseconds=fields.integer(key))
@@ -352,6 +364,7 @@ _WRITERS: dict[type, Callable[[Any, int], dict[str, Any]]] = {
     RRule: _write_rrule,
     Union: _write_union,
     Filtered: _write_filtered,
+    Window: _write_window,
 }
 KINDS = tuple(_WRITERS)
 """The classes of rules that have a JSON form."""
@@ -366,4 +379,5 @@ _READERS: dict[str, Callable[[_Fields], Rule]] = {
     "union": _read_union,
     "on_days": partial(_read_filtered, kind="on_days"),
     "not_on": partial(_read_filtered, kind="not_on"),
+    "window": _read_window,
 }

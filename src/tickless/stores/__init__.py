@@ -105,6 +105,12 @@ class Store(Protocol):
     def stop_flag(self, run: Any) -> Any:
         """The run's stop flag, a `threading.Event`; set already if the stop was asked for before."""
 
+    def zombies(self) -> int:
+        """How many runs of this process had timed out, and have not returned."""
+
+    def lease_lost(self, run: Any) -> bool:
+        """Whether the run is not the caller's any more: its process was silent for longer than its lease."""
+
     def stop_running(self) -> None:
         """Ask every run that runs to stop."""
 
@@ -125,6 +131,9 @@ class Store(Protocol):
 
     def get(self, task: Any) -> TaskInfo:
         """The task as it is now."""
+
+    def result_of(self, task: Any) -> Any:
+        """What a task that has ended returned or raised, as far as it is kept; `NOT_SET` where it is not."""
 
     def tasks(self) -> list[TaskInfo]:
         """All live tasks and the finished ones that are still listed, in the order of scheduling."""

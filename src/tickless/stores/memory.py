@@ -347,6 +347,12 @@ class MemoryStore:
                 run.stop = flag
             return flag
 
+    def zombies(self) -> int:
+        return sum(pool.zombies for pool in self.machine.pools.values())
+
+    def lease_lost(self, run: RunRecord) -> bool:
+        return False
+
     def stop_running(self) -> None:
         with self._hold, self.lock:
             for task in list(self.machine.registry.live.values()):
@@ -399,6 +405,9 @@ class MemoryStore:
     def get(self, task: TaskRecord) -> TaskInfo:
         with self._hold, self.lock:
             return task_of(self.machine, task)
+
+    def result_of(self, task: TaskRecord) -> Any:
+        return task._value
 
     def tasks(self) -> list[TaskInfo]:
         with self._hold, self.lock:

@@ -1,0 +1,122 @@
+"""The verbs of `Scheduler` that change what is listed: its methods, in a file of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from types import EllipsisType
+from typing import TYPE_CHECKING, Unpack, overload
+
+from tickless.changes import Update, change, pause_of
+from tickless.changes import reschedule as rescheduled
+from tickless.changes import run_now as have_run
+from tickless.checks import one_of, text
+from tickless.core.record import TaskRecord
+from tickless.errors import ScheduleError, shown
+from tickless.instants import Instant
+from tickless.options import CATCH_UPS, Changes
+from tickless.records import Run
+from tickless.rules import Rule
+from tickless.states import CatchUp
+
+if TYPE_CHECKING:
+    from tickless.scheduler import Scheduler, Which
+
+
+def reschedule(
+    self: Scheduler, task: Which | EllipsisType = ..., when: Rule | None = None, *, tag: str | None = None
+) -> int:
+    """Give a task, all with a tag, or all tasks another rule, which counts from now. Gives how many have it.
+
+    A run that goes on is not touched: the rule counts once it has ended. All else stays: limits, history, pauses.
+    Raises RuleError, ScheduleError (it has ended; the rule contradicts a setting), DependencyError (others wait
+    for its end, and the rule recurs), UnknownTask. Of several all are checked before the first is changed, and
+    those that have ended are left out. Costs O(log n) a task.
+    """
+    if when is None:
+        raise ScheduleError("reschedule: needs a rule, when=...; to have a task run now there is run_now()")
+    rule = when
+    return _change(self, "reschedule", task, tag, lambda copy, now: rescheduled(copy, rule, self._clock, now))
+
+
+def update(
+    self: Scheduler, task: Which | EllipsisType = ..., *, tag: str | None = None, **changes: Unpack[Changes]
+) -> int:
+    """Change a task, all with a tag, or all tasks from their next run on. Gives how many are changed.
+
+    `work`, `args`, `kwargs`, `name`, `priority`, `tags` and the options about overlap, misfires, failures, pool
+    and limit, as in `schedule`. What is not said stays, and so do the next fire, the history
+    and pauses. Raises TypeError for what cannot be changed so, else what `reschedule` raises.
+    """
+    wanted = Update(self, changes)
+    return _change(self, "update", task, tag, lambda copy, now: wanted.make(copy))
+
+
+def _change(
+    self: Scheduler, verb: str, task: Which | EllipsisType, tag: str | None, make: Callable[[TaskRecord, Instant], None]
+) -> int:
+    scope = _scope(self, verb, task, tag)
+    try:
+        return change(self._store, verb, scope, make, self._now())
+    finally:
+        self._look()
+
+
+def pause(
+    self: Scheduler, task: Which | EllipsisType = ..., *, tag: str | None = None, reason: str | None = None,
+    until: datetime | None = None,
+) -> int:  # fmt: skip
+    """Hold a task, all with a tag (and those to come), or all tasks. Gives how many were not held before.
+
+    What runs goes on. Fires of recurring tasks are SKIPPED (paused); all else waits for `resume`, or for `until`
+    (aware, to come) on the wall clock. Raises ScheduleError, RuleError, UnknownTask. Costs O(tasks held).
+    """
+    scope, pause = _scope(self, "pause", task, tag), pause_of(reason, until, self._clock)
+    count = self._store.pause(scope, pause, self._now(), self._clock.wall())
+    self._look()
+    return count
+
+
+def resume(
+    self: Scheduler, task: Which | EllipsisType = ..., *, tag: str | None = None, catch_up: CatchUp = "none"
+) -> int:
+    """End the pause of that scope: what paused a tag is ended by its tag. Gives how many are held no more.
+
+    `catch_up`: what becomes of the fires that came meanwhile: "none" of them runs, or the "latest", or "all" up to
+    the task's `max_catch_up`. What was held goes on in its order. Raises ScheduleError, UnknownTask.
+    """
+    one_of("catch_up", catch_up, CATCH_UPS)
+    scope = _scope(self, "resume", task, tag)
+    count = self._store.resume(scope, catch_up, self._now(), self._clock.wall())
+    self._look()
+    return count
+
+
+@overload
+def run_now(self: Scheduler, task: Which) -> Run: ...
+@overload
+def run_now(self: Scheduler, *, tag: str | None = None) -> list[Run]: ...
+
+
+def run_now(self: Scheduler, task: Which | EllipsisType = ..., *, tag: str | None = None) -> Run | list[Run]:
+    """Have a task run now, paused or not. Gives its run; for a tag, or for all tasks, a list of them.
+
+    A one-shot gives up the time that it had. A recurring task has a run more, under its `overlap`, and its fires
+    stay. Raises ScheduleError when it has ended, DependencyError while it waits for parents, UnknownTask; of
+    several those that cannot run now are left out.
+    """
+    scope = _scope(self, "run_now", task, tag)
+    try:
+        return have_run(self._store, scope, self._now())
+    finally:
+        self._look()
+
+
+def _scope(self: Scheduler, verb: str, task: Which | EllipsisType, tag: str | None) -> TaskRecord | str | None:
+    """One task, the tasks of a tag, or all (None) where nothing was said; `d.get("a typo")` must not mean all."""
+    self._check_fork()
+    if tag is None:
+        return None if task is ... else self._record_of(task)
+    if task is not ...:
+        raise ScheduleError(f"{verb}({shown(task)}, tag={shown(tag)}): is about a task or about a tag, not both")
+    return text("tag", tag)
