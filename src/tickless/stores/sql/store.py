@@ -325,10 +325,11 @@ class SqlStore:
         self.claims.ready.clear()
 
     def leave(self) -> None:
-        """Nothing runs here any more. The file stays open for handles that are asked afterwards."""
+        """Nothing runs here any more. The file is opened again for handles that are asked afterwards."""
         with suppress(StoreError):  # the others find it out by the lock
             self._ask(self.transactions.company.leave)
         self.transactions.company.close()
+        self.transactions.rest()
 
     def await_end(self, task: TaskRecord, waiter: Waiter) -> bool:
         if self.is_closed:  # who closes waits for what runs here, and whether or not the file answers

@@ -93,6 +93,12 @@ class Transactions:
             self._db.at_rest = False
             self.lock.release()
 
+    def rest(self) -> None:
+        """Let go of the file until somebody asks something: a handle may, after the scheduler was closed."""
+        with self.lock:
+            self._db.close()
+            self._is_gone = True
+
     def note_event(self, *args: Any) -> None:
         """Post an event once it is true."""
         self._posts.append(args)
