@@ -216,7 +216,8 @@ def test_a_recurring_task_that_runs_at_the_close_is_cancelled_when_its_run_ends(
         gate.set()
         scheduler.close()
     assert (task.state, task.reason) == (State.CANCELLED, Reason.CLOSED)
-    assert len(task.runs()) == 1
+    # On a busy machine the first fire is more than an interval late, and then skipped ones have a record, too.
+    assert sum(run.started_us is not None for run in task.runs()) == 1
     assert task.runs()[0].state is State.SUCCEEDED
 
 
