@@ -87,7 +87,7 @@ class Claims:
         self._given: list[tuple[str, RunRecord]] = []
         """What this transaction gives back."""
         self._renewed: dict[int, int] = {}
-        """The same, once this transaction is committed."""
+        """Task -> until when this process may be silent of it, once this transaction is committed."""
         self._zombies = Zombies(session)
         self._taken: list[tuple[str, RunRecord]] = []
         """What this transaction has taken: no worker may have it before the commit."""

@@ -21,7 +21,7 @@ from tickless.core.permits import LimitState
 from tickless.core.ready import PoolState, ReadyQueue
 from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord
 from tickless.core.registry import Registry
-from tickless.core.special import special_in
+from tickless.core.special import is_unlisted, special_in
 from tickless.errors import PayloadError
 from tickless.policies import Limit
 from tickless.stores.sql import shared
@@ -139,7 +139,6 @@ class Session:
         self.grown: set[int] = set()
         """The tasks that have more runs than before."""
         self.shared = shared.Shared(self)
-        self._own_limits = limits
         for name in machine.pools:
             self._name_pool(name)
         for limit in limits:
@@ -186,7 +185,7 @@ class Session:
             self.select("WHERE seq IN (SELECT value FROM json_each(?))", (json.dumps(wanted),))
 
     def select(self, where: str, args: Sequence[Any] = ()) -> list[Loaded]:
-        """Load the rows that this finds, in its order. What was changed before is written first, so that it counts."""
+        """Load the rows that this finds, in its order. What was changed and not written does not count."""
         found = self.db.execute(SELECT + where, args).fetchall()
         return [one for row in found if (one := self.take_in(row)) is not None]
 
@@ -319,7 +318,7 @@ class Session:
                 self.awaited = self.awaited or bool(one.kin & AWAITED)
                 if one.row is not None:
                     self.shared.live -= 1
-                if _is_unlisted(task):
+                if is_unlisted(task):
                     gone.append((seq,))
                     one.ended = -1
                     continue
@@ -457,9 +456,9 @@ class Session:
 
     def see_head(self) -> None:
         """Have the machine know whether anything is due before what comes in now: its place, not its record."""
-        head = self.db.execute(ASK.head).fetchone()
+        head = self.head()
         if head is not None:
-            heappush(self.machine.timeline.heap, head[0] << SEQ_BITS)
+            heappush(self.machine.timeline.heap, head << SEQ_BITS)
 
     # Questions about all rows
 
@@ -473,11 +472,6 @@ class Session:
         task = self.loaded[seq].task
         found = self.db.execute(ASK.newest_runs, (seq, limit)).fetchall()
         return [run_of_row(task, row) for row in reversed(found)]
-
-
-def _is_unlisted(task: TaskRecord) -> bool:
-    special = special_in(task)
-    return special is not None and special.unlisted
 
 
 def _tags(task: TaskRecord) -> tuple[str, ...]:
