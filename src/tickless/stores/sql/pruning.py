@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickless.instants import Instant
+from tickless.stores.sql.looking import oldest_kept
 from tickless.stores.sql.session import ASK, Session
 
 SLACK = 256
@@ -28,8 +29,7 @@ class Pruner:
         """Forget one batch; in a transaction."""
         session, db = self._session, self._session.db
         session.written = 0
-        oldest = db.execute(ASK.kept_from, (max(0, self._keep_finished - 1),)).fetchone()
-        first_kept = (1 << 62) if self._keep_finished == 0 else 0 if oldest is None else oldest[0]
+        first_kept = oldest_kept(session, self._keep_finished)
         before = -(1 << 62) if self._keep_for_us is None else wall - self._keep_for_us
         gone = [seq for (seq,) in db.execute(ASK.forgotten, (first_kept, before, BATCH)).fetchall()]
         for query in (ASK.drop_task, ASK.drop_links, ASK.drop_runs, ASK.drop_tags):
