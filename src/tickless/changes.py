@@ -12,8 +12,9 @@ from typing import Any
 from tickless import policies
 from tickless.checks import text
 from tickless.core.record import TaskRecord, more_of
+from tickless.core.special import is_flow
 from tickless.drafts import args_of, kwargs_of, planned, refuse_priority
-from tickless.errors import DependencyError, ScheduleError, shown
+from tickless.errors import DependencyError, RuleError, ScheduleError, shown
 from tickless.instants import Clock, Instant, instant_of
 from tickless.limits import check_jitter
 from tickless.options import (
@@ -63,6 +64,11 @@ def reschedule(copy: TaskRecord, when: Rule, clock: Clock, now: Instant) -> None
     """
     before, _ = rule_of(copy)
     rule, due, wall, recurring = planned(when, clock, now)
+    if rule is None and is_flow(copy):
+        raise RuleError(
+            f"when={shown(when)}: fires once, and flow {copy.id} recurs; give a recurring rule, "
+            "or have a round by hand: run_now()"
+        )
     if type(before) is Window and recurring:
         when = Window(when, before.first, before.last)
         rule, due, wall, recurring = planned(when, clock, now)
@@ -113,6 +119,10 @@ class Update:
     def make(self, copy: TaskRecord) -> None:
         """Change the task. Raises ScheduleError where a setting contradicts another of its, or its rule."""
         changes, work = self._changes, copy._work
+        if is_flow(copy) and not changes.keys().isdisjoint(("work", "args", "kwargs")):
+            raise ScheduleError(
+                f'update: flow {copy.id} has its definition for a work; define it anew with its id, and exists="update"'
+            )
         if "work" in changes:
             copy._work = changes["work"]
         if "name" in changes:

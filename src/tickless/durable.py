@@ -10,7 +10,7 @@ from tickless.clocks import SystemClock, boot_id, elapsed_us
 from tickless.errors import PayloadError, StoreError
 from tickless.instants import SECOND_US, Clock, DrivenClock
 from tickless.options import Options
-from tickless.places import Place
+from tickless.places import Keeps, Place
 from tickless.policies import Limit
 from tickless.pools import Pool
 from tickless.rules import Rule
@@ -28,8 +28,7 @@ class Durable:
         self,
         place: Place,
         owner: object,
-        keep_finished: int,
-        keep_runs: int,
+        keeps: Keeps,
         pools: Mapping[str, Pool],
         limits: Iterable[Limit],
         clock: Clock | None,
@@ -43,8 +42,7 @@ class Durable:
                 works=self.works,
                 record=Task,
                 owner=owner,
-                keep_finished=keep_finished,
-                keep_runs=keep_runs,
+                **keeps._asdict(),
                 pools={name: pool.slots for name, pool in pools.items()},
                 limits=limits,
                 most_group=1 if isinstance(clock, DrivenClock) else MOST_GROUP,  # in tests one at a time, as in memory

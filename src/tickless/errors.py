@@ -2,6 +2,7 @@
 
 from concurrent.futures import CancelledError
 from types import CodeType
+from typing import Never
 
 OUR_FRAMES: set[CodeType] = set()
 """The functions of ours that call users' code: no traceback of theirs begins with one."""
@@ -44,8 +45,17 @@ class DependencyError(ScheduleError):
     """A parent that is unknown, the task itself, recurring, or part of a cycle."""
 
 
+class FlowError(ScheduleError):
+    """A flow's definition that cannot be."""
+
+
 class SchedulerClosed(TicklessError, RuntimeError):
     """The scheduler is closed, and closing is final."""
+
+
+def refuse_closed() -> Never:
+    """Raise the SchedulerClosed of every verb that a closed scheduler does not take."""
+    raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
 
 
 class NotStarted(TicklessError, RuntimeError):

@@ -37,6 +37,10 @@ class Output(Generic[T]):
         """For a store that keeps arguments as text: whose output it is, and the default, if there is one."""
         return self._task, () if self.needs_success else (self._default,)
 
+    def of(self, task: TaskRecord) -> Output[T]:
+        """The same of another task."""
+        return Output(task, self._default)
+
     def value(self) -> T:
         """What the task returned, or the default. Asked when the child runs, so the task has ended.
 

@@ -37,6 +37,14 @@ class StoreOptions(TypedDict, total=False):
     """How long what has ended is kept at most, beside `keep_finished` and `keep_runs`."""
 
 
+class Keeps(NamedTuple):
+    """How much of what has ended stays listed."""
+
+    keep_finished: int
+    keep_runs: int
+    keep_rounds: int
+
+
 class Place(NamedTuple):
     """Where and how tasks are kept, checked."""
 

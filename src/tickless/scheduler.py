@@ -16,10 +16,9 @@ from tickless.changes import skipped_now
 from tickless.checks import checked_clock, iterated, listed, whole
 from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
-from tickless.core.special import numbers_of
 from tickless.dispatcher import Dispatcher
 from tickless.drafts import DEFAULTS, Call, check_call, draft, draft_of, plain, plain_child
-from tickless.errors import ForkedScheduler, ScheduleError, SchedulerClosed, UnknownTask, shown
+from tickless.errors import ForkedScheduler, ScheduleError, UnknownTask, refuse_closed, shown
 from tickless.hands import feed, limits_of, pools_of
 from tickless.instants import Clock, DrivenClock, Instant, datetime_of
 from tickless.lifetime import SignalBell, remember, stop_signals
@@ -27,7 +26,7 @@ from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
 from tickless.options import Options, exists_of, signature_with
-from tickless.places import Place, StoreOptions, place_of
+from tickless.places import Keeps, Place, StoreOptions, place_of
 from tickless.policies import Limit
 from tickless.pools import Pool, checked_slots
 from tickless.records import EventKind, LimitInfo, PoolInfo, Run, TaskInfo
@@ -58,8 +57,8 @@ class Scheduler:
     `limits`: a `Limit` for each name that tasks may give as `limit=`.
     `store`: where tasks are kept, "sqlite:///tasks.db"; in memory by default. What else may be said of it: see
     `StoreOptions`. `clock`: a `Clock`; the system's by default. `observers`: who is told of events; by default
-    failures and skips are logged. `keep_finished` terminal tasks stay listed, and `keep_runs` runs of each recurring
-    task.
+    failures and skips are logged. `keep_finished` terminal tasks stay listed, `keep_runs` runs of each recurring task,
+    and `keep_rounds` rounds of each flow with their tasks.
 
     Threads: every method may be called from any thread, from tasks and from observers. From a signal handler call
     `request_stop` only. In a forked child every call raises ForkedScheduler.
@@ -77,11 +76,13 @@ class Scheduler:
         observers: Iterable[Observer] | None = None,
         keep_finished: int = 1000,
         keep_runs: int = 100,
+        keep_rounds: int = 20,
         store: str | None = None,
         **kept: Unpack[StoreOptions],
     ) -> None:
         whole("keep_finished", keep_finished)
         whole("keep_runs", keep_runs)
+        whole("keep_rounds", keep_rounds)
         place = place_of(store, kept)
         if slots is not None:
             checked_slots(slots)
@@ -97,22 +98,22 @@ class Scheduler:
         """Numbers of tasks that close the scheduler from inside."""
         self._stop_asked = False
         self._stop_bell: SignalBell | None = None
-        self._make_store(keep_finished, keep_runs, place, given_clock)
+        self._make_store(Keeps(keep_finished, keep_runs, keep_rounds), place, given_clock)
         self._driven = isinstance(self._clock, DrivenClock)
         self._tell_observers()
         remember(self)
 
-    def _make_store(self, keep_finished: int, keep_runs: int, place: Place | None, clock: Clock | None) -> None:
+    def _make_store(self, keeps: Keeps, place: Place | None, clock: Clock | None) -> None:
         """The store and the clock, and around them the dispatcher, and a worker and a hand for each pool."""
         pools, limits = tuple(self._pools), tuple(self._limits.values())
         self._durable: Durable | None = None
         store: Store
         if place is None:
-            store = MemoryStore(keep_finished=keep_finished, keep_runs=keep_runs, pools=pools, limits=limits)
+            store = MemoryStore(**keeps._asdict(), pools=pools, limits=limits)
         else:
             from tickless.durable import Durable  # SQLite costs who keeps tasks in memory nothing
 
-            self._durable = Durable(place, self, keep_finished, keep_runs, self._pools, limits, clock)
+            self._durable = Durable(place, self, keeps, self._pools, limits, clock)
             store, clock = self._durable.store, self._durable.clock
         self._clock: Clock = SystemClock() if clock is None else clock
         self._now = self._clock.now
@@ -234,6 +235,13 @@ class Scheduler:
     resume = verbs.resume
     run_now = verbs.run_now
 
+    # Flows
+
+    flow = verbs.flow
+    rounds = verbs.rounds
+    round = verbs.round_named
+    _run_round = verbs.run_round
+
     # Looking
 
     def get(self, task: Which) -> TaskInfo:
@@ -327,7 +335,7 @@ class Scheduler:
             if self._phase == "running":
                 return
             if self._phase != "new":
-                raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
+                refuse_closed()
             if not isinstance(self._clock, DrivenClock):
                 self._journal.start()
             self._phase = "running"
@@ -396,7 +404,7 @@ class Scheduler:
         own = run_going_on(store)
         inside = None if own is None else own.task
         if inside is not None:
-            self._closers |= numbers_of(inside)
+            self._closers |= store.busy_with(inside)
         try:
             for record in store.live():
                 # Two tasks that close do not wait for each other; who calls from outside waits for both.

@@ -88,6 +88,8 @@ class Reason(StrEnum):
     """Its time had passed by more than `grace`."""
     PAUSED = "paused"
     """Of fires: they came while the task was paused. Of what is pending: it is held, and goes on at the resume."""
+    COPIED = "copied"
+    """It had succeeded in the round whose failed tasks are tried again, and was not run again."""
     RETRY = "retry"
     """Why a run is pending again: an attempt failed, and another comes."""
 

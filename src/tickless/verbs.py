@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Unpack, overload
 from tickless.changes import Update, change, pause_of
 from tickless.changes import reschedule as rescheduled
 from tickless.changes import run_now as have_run
-from tickless.checks import one_of, text
+from tickless.checks import one_of, text, whole
 from tickless.core.record import TaskRecord
-from tickless.errors import ScheduleError, shown
+from tickless.core.special import Asked
+from tickless.errors import ScheduleError, UnknownTask, shown
+from tickless.flow import Flow, FlowOptions
 from tickless.instants import Instant
 from tickless.options import CATCH_UPS, Changes
 from tickless.records import Run
+from tickless.round import Round
 from tickless.rules import Rule
 from tickless.states import CatchUp
 
@@ -108,6 +111,44 @@ def run_now(self: Scheduler, task: Which | EllipsisType = ..., *, tag: str | Non
     scope = _scope(self, "run_now", task, tag)
     try:
         return have_run(self._store, scope, self._now())
+    finally:
+        self._look()
+
+
+def flow(self: Scheduler, id: str, when: Rule | None = None, **options: Unpack[FlowOptions]) -> Flow:
+    """A program of tasks that recurs as one: define it in a `with` block, or with a function that this decorates.
+
+    Each fire makes a round, whose tasks are fresh; without `when` there is one, now. `params`: names and values for
+    `flow.param(name)`. All else is as in `schedule`, and about rounds: `timeout` has nothing more of a round start,
+    `pool` and `priority` are those of its tasks that say nothing else. What is about a single call is said of a task.
+    Raises ScheduleError (FlowError among them) and RuleError; at the end of the block what `schedule` raises.
+    """
+    self._check_fork()
+    return Flow(self, id, when, options)
+
+
+def rounds(self: Scheduler, flow: Which, limit: int | None = None) -> list[Round]:
+    """The newest rounds of a flow that are kept (`keep_rounds`), at most `limit`, oldest first. Raises UnknownTask."""
+    if limit is not None:
+        whole("limit", limit)
+    found = self._store.rounds(self._record_of(flow), limit)
+    return [Round(self, one, id) for one, id in found]
+
+
+def round_named(self: Scheduler, id: str) -> Round:
+    """The round of that id: the flow's, "@", its fire. Raises UnknownTask."""
+    of, _, fire = text("id", id).rpartition("@")
+    if fire:
+        for one in rounds(self, of):
+            if one.id == id:
+                return one
+    raise UnknownTask(f"no round {shown(id)} is kept; flow.rounds() gives those that are (keep_rounds)")
+
+
+def run_round(self: Scheduler, flow: TaskRecord, asked: Asked) -> Run:
+    """A round by hand."""
+    try:
+        return self._store.run_now(flow, self._now(), asked)
     finally:
         self._look()
 

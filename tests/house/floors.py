@@ -14,6 +14,7 @@ FLOORS: dict[str, int] = {
     "tickless.instants": 0,
     "tickless.states": 0,
     "tickless.records": 0,
+    "tickless.round_info": 0,
     "tickless.values": 0,
     "tickless.policies": 0,
     "tickless.rules": 0,
@@ -47,6 +48,9 @@ FLOORS: dict[str, int] = {
     "tickless.verbs": 4,
     "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
+    "tickless.plan": 4,
+    "tickless.conditions": 4,
+    "tickless.round": 4,
     "tickless.decorators": 4,
     "tickless.testing": 4,
     "tickless.cli": 4,

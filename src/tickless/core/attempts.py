@@ -41,11 +41,12 @@ def begin(machine: Machine, task: TaskRecord, special: Special, now: Instant) ->
         permits.start(machine, policy.limit, now)
     special.queue = None
     run.started = now
-    if special.attempts or policy.timeout_us is not None:
+    timeout_us = policy.timeout_us if special.round is None else None  # that of a round: see `core.rounds`
+    if special.attempts or timeout_us is not None:
         extra = run.extra = RunExtra(special.attempts)
-        if policy.timeout_us is not None:
+        if timeout_us is not None:
             machine.seq = seq = machine.seq + 1
-            at = Instant(now + policy.timeout_us)
+            at = Instant(now + timeout_us)
             extra.watch(run, seq, at, machine.time_out)
             machine.timeline.arm(extra, at)  # `Machine.arm`, written out: this is what a timeout costs
             if at < machine.wake_at:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tickless.core import crew, history
 from tickless.core.record import QUEUED, RunRecord, TaskRecord, due_of, ended, is_retrying, own_run
-from tickless.core.special import Hold, Special, is_chief, special_in, special_of
+from tickless.core.special import Asked, Hold, Special, is_chief, special_in, special_of
 from tickless.errors import DependencyError, ScheduleError
 from tickless.instants import Instant
 from tickless.policies import Skipped
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from tickless.core.machine import Machine
 
 
-def run_now(machine: Machine, task: TaskRecord, now: Instant) -> RunRecord:
+def run_now(machine: Machine, task: TaskRecord, now: Instant, asked: Asked | None = None) -> RunRecord:
     """Have the task run now, paused or not. Gives that run: ready, waiting or skipped, as its policy says.
 
-    A one-shot gives up its own time. Raises ScheduleError when it has ended, DependencyError while it waits for others.
+    A one-shot gives up its own time. `asked`: what is said of the round, where it is a flow. Raises ScheduleError when
+    it has ended, DependencyError while it waits for others.
     """
     run, special = task._run, special_in(task)
     is_busy = run is not None and bool(run.state.after)  # asked first: a worker may end it this very moment
@@ -30,7 +31,7 @@ def run_now(machine: Machine, task: TaskRecord, now: Instant) -> RunRecord:
         raise DependencyError(f"task {task.id}: it waits for {task._waiting} parents; cancel them, or schedule it anew")
     at = machine.reading(task, now)
     if is_chief(task):
-        return _have_fire(machine, task, at, now)
+        return _have_fire(machine, task, at, now, asked)
     if is_retrying(task) and (special is None or special.hold is not Hold.ZOMBIE):
         _make_ready(machine, task, task._due or at, now)
     elif run is not None and is_busy:
@@ -47,16 +48,22 @@ def run_now(machine: Machine, task: TaskRecord, now: Instant) -> RunRecord:
     return QUEUED
 
 
-def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant) -> RunRecord:
+def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant, asked: Asked | None) -> RunRecord:
     if task._rule is None:
         raise ScheduleError(f"task {task.id}: it was cancelled, and ends when its last run does; schedule it anew")
     special = special_of(task)
-    crew.fire(machine, task, at, now, by_hand=True)
+    before = None if special.asked is None else special.asked.get(at)  # of one that waits, asked for at this instant
+    if asked is not None:
+        special.asked = {**(special.asked or {}), at: asked}
     newest = special.crew[-1] if special.crew else None
-    if newest is not None and newest._due == at:
-        return own_run(newest, newest._run or QUEUED)
-    if special.waiter == at:
+    crew.fire(machine, task, at, now, by_hand=True)
+    one = special.crew[-1] if special.crew else None
+    if one is not None and one is not newest:
+        return own_run(one, one._run or QUEUED)
+    if special.waiter == at and before is None:
         return RunRecord(task, at, State.PENDING)
+    if asked is not None and special.asked is not None:
+        special.asked = {**special.asked, at: before} if before is not None else None
     return history.begun(machine, task)[-1]
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tickless.core import crew, history
 from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, TaskRecord, ended, is_retrying, more_of
 from tickless.core.special import Hold, queue_of, special_in
-from tickless.core.stopping import ask_to_stop
 from tickless.core.timeline import SLACK
 from tickless.instants import Instant
 from tickless.states import Cancelled, Reason, State
@@ -35,9 +34,11 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
         return Cancelled.CANCELLED
     if run is not None and run.state.after and run.state is not State.PENDING:  # a worker has it, or is about to
         if ask:
-            ask_to_stop(machine, task)
+            machine.ask_to_stop(task, now, reason)
         if task._rule is not None:
             _no_more_fires(machine, task, reason)
+        if special is not None and special.round is not None and ended(task):
+            return Cancelled.CANCELLED  # nothing of the round ran
         return Cancelled.ASKED
     # No run, or one that has ended, maybe this very moment: only now can be told an end from a pause between fires.
     if run is not None and ended(task):

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tickless import policies
-from tickless.core import history, stopping
+from tickless.core import history
 from tickless.core.entering import enter_unlisted
 from tickless.core.questions import consult
 from tickless.core.record import QUEUED, More, TaskRecord, due_of, holdings, is_retrying, more_of
@@ -118,6 +118,8 @@ def start(
     )  # fmt: skip
     enter_unlisted(machine, one)
     _crew(special_of(chief)).append(one)
+    if special_of(chief).rounds is not None:
+        machine.begin_round(one, due, by_hand=by_hand)
     if more.runs_left is not None:
         more.runs_left -= 1
     machine.make_ready(one, due, now)
@@ -146,7 +148,7 @@ def _make_way(machine: Machine, chief: TaskRecord, crew: list[TaskRecord], now: 
             begun = special_of(one).attempts
             machine.end_unrun(one, State.CANCELLED if begun else State.SKIPPED, Reason.REPLACED, now)
         else:
-            stopping.ask_to_stop(machine, one)
+            machine.ask_to_stop(one, now, Reason.REPLACED)
     return has_place
 
 
@@ -246,7 +248,7 @@ def cancel(machine: Machine, chief: TaskRecord, now: Instant, reason: Reason, *,
         if (one._run is QUEUED and queue_of(one, machine.ready).claim(one)) or is_retrying(one):
             machine.end_unrun(one, State.CANCELLED, reason, now)
         elif ask:
-            stopping.ask_to_stop(machine, one)
+            machine.ask_to_stop(one, now, reason)
     if chief._seq in machine.registry.live and not special.crew:
         _end(machine, chief, now, None)  # only a zombie kept it busy
     return Cancelled.ASKED if chief._seq in machine.registry.live else Cancelled.CANCELLED

@@ -24,7 +24,16 @@ from tickless.core.record import (
     run_if_of,
     state_of,
 )
-from tickless.core.special import Hold, is_unlisted, keeps_busy, queue_of, special_in
+from tickless.core.special import (
+    Hold,
+    is_open_round,
+    is_unlisted,
+    keeps_busy,
+    queue_of,
+    round_of,
+    rounds_of,
+    special_in,
+)
 from tickless.core.timeline import SLACK
 from tickless.policies import WAIT, kind_of_end, on_parent
 from tickless.states import MOVES, Reason, State
@@ -52,6 +61,8 @@ def check(subject: Machine | Holder) -> None:
         _check_live(machine, task)
     for task in machine.registry.finished:
         _check_finished(machine, task)
+    for one in _rounds(machine):
+        _check_round(machine, one)
     _check_links(machine)
     _check_timeline(machine)
     _check_ready(machine)
@@ -126,6 +137,9 @@ def _check_live(machine: Machine, task: TaskRecord) -> None:
         _require(run.started is not None, "a run goes on that never started", task)
         early = not task._wall and run.due is not None and run.started is not None and run.started < run.due
         _require(not early, "P6: it started before it was due", task)
+    if is_open_round(task):
+        _check_history(machine, task)
+        return
     _require(task._work is not None and task._args is not None, "a live task has lost its work", task)
     _check_waiting(machine, task)
     _check_history(machine, task)
@@ -181,7 +195,7 @@ def _check_waiting(machine: Machine, task: TaskRecord) -> None:
     numbers = [key if isinstance(key, int) else key[0] for key in task._parents]
     unfinished = [number for number in numbers if number in machine.registry.live]
     _require(task._waiting == len(unfinished), f"P4: counts {task._waiting} of {len(unfinished)} parents", task)
-    listed = [one for one in machine.registry.finished if one._seq in numbers] if numbers else []
+    listed = [one for one in _over(machine) if one._seq in numbers] if numbers else []
     seen = 0
     for parent in listed:
         seen |= kind_of_end(state_of(parent), reason_of(parent))
@@ -192,13 +206,54 @@ def _check_waiting(machine: Machine, task: TaskRecord) -> None:
         _require(on_parent(run_if_of(task), task._seen, len(unfinished)) == WAIT, "P4: it waits for nothing", task)
 
 
+def _rounds(machine: Machine) -> list[TaskRecord]:
+    """Every round that is kept or goes on."""
+    kept = [one for flow in machine.registry.flows.values() for one in rounds_of(flow)]
+    going_on = [one for one in machine.registry.live.values() if is_open_round(one)]
+    return list(dict.fromkeys([*kept, *going_on]))
+
+
+def _over(machine: Machine) -> list[TaskRecord]:
+    """Every task that has ended and is listed, those of rounds included."""
+    of_rounds = [task for one in _rounds(machine) for task in machine.registry.tasks_of(one)]
+    return [*machine.registry.finished, *(task for task in of_rounds if task._seq not in machine.registry.live)]
+
+
+def _check_round(machine: Machine, one: TaskRecord) -> None:
+    """P4 of a round, which counts its tasks as a child counts its parents, and its own places."""
+    tasks, round = machine.registry.tasks_of(one), round_of(one)
+    living = [task for task in tasks if task._seq in machine.registry.live]
+    goes_on = one._seq in machine.registry.live
+    _require(goes_on is not ended(one), "P5: a round has ended, and lives", one)
+    if round.opened and goes_on:
+        _require(one._waiting == len(living) > 0, f"P4: a round counts {one._waiting} of {len(living)} tasks", one)
+        _require(one._run is not None and one._run.state is State.RUNNING, "an open round does not run", one)
+    _require(goes_on or not living, f"a round has ended, and {len(living)} of its tasks live", one)
+    seen = 0
+    for task in tasks:
+        _require(task._more is not None and task._more.round == one._seq, "it is a task of another round", task)
+        if task._seq not in machine.registry.live:
+            seen |= kind_of_end(state_of(task), reason_of(task))
+            _check_ended(machine, task)
+    copied = any(reason_of(task) is Reason.COPIED for task in tasks)
+    _require(
+        one._seen == seen or (copied and one._seen | seen == seen), f"P4: has seen {one._seen:04b} of {seen:04b}", one
+    )
+    end = machine.round_ends.get(one._seq)
+    _require(end is None or (goes_on and end._entry is not None), "a round has ended, and its alarm is armed", one)
+
+
 def _check_finished(machine: Machine, task: TaskRecord) -> None:
+    _check_ended(machine, task)
+    _require(task._value is None or task._value is NOT_SET, "a task that is listed keeps its value", task)
+
+
+def _check_ended(machine: Machine, task: TaskRecord) -> None:
     _require(ended(task), "P5: it is listed as finished and is not", task)
     _require(task._seq not in machine.registry.live, "it is live and finished", task)
     _require(not _places(machine, task), f"P1: a terminal task is still in {_places(machine, task)}", task)
     _require(task._rule is None, "P3: a terminal task still has a rule, so it may fire", task)
     _require(task._work is None and task._args is None, "a terminal task keeps its work or its arguments", task)
-    _require(task._value is None or task._value is NOT_SET, "a task that is listed keeps its value", task)
     kin = [*task._parents, *(task._children or ())]
     _require(not any(isinstance(one, TaskRecord) for one in kin), "a terminal task keeps its kin", task)
     _require(task._more is None or not task._more.waiters, "it has ended, and somebody still waits for that", task)
@@ -271,8 +326,9 @@ def _check_ready(machine: Machine) -> None:
 
 def _check_registry(machine: Machine) -> None:
     registry = machine.registry
-    listed = {*registry.live.values(), *registry.finished}
-    _require(len(listed) == len(registry.live) + len(registry.finished), "a task is listed twice")
+    over = _over(machine)
+    listed = {*registry.live.values(), *over}
+    _require(len(listed) == len(registry.live) + len(over), "a task is listed twice")
     _require(len(registry.finished) <= registry.trim_above, f"{len(registry.finished)} finished tasks are kept")
     for seq, task in registry.live.items():
         _require(task._seq == seq, f"it is listed under the number {seq}", task)

@@ -15,7 +15,7 @@ from heapq import heappush
 from typing import Any
 
 from tickless import policies
-from tickless.core import attempts, crew, entering, graph, history, pauses, permits, plans, update
+from tickless.core import attempts, crew, entering, graph, history, pauses, permits, plans, rounds, update
 from tickless.core.permits import LimitState
 from tickless.core.questions import Questions
 from tickless.core.ready import PoolState, ReadyQueue
@@ -54,7 +54,12 @@ class Machine:
     """One per store. Every method is called under the store's lock, but for `conclude` and `retire` of a plain task."""
 
     def __init__(
-        self, keep_finished: int, keep_runs: int, pools: Iterable[str] = (DEFAULT_POOL,), limits: Iterable[Limit] = ()
+        self,
+        keep_finished: int,
+        keep_runs: int,
+        pools: Iterable[str] = (DEFAULT_POOL,),
+        limits: Iterable[Limit] = (),
+        keep_rounds: int = 20,
     ) -> None:
         self.timeline = Timeline()
         self.pools = {name: PoolState() for name in pools}
@@ -62,6 +67,7 @@ class Machine:
         """What is ready for the default pool."""
         self.registry = Registry(keep_finished)
         self.keep_runs = keep_runs
+        self.keep_rounds = keep_rounds
         self.waiting: set[TaskRecord] = set()
         """The wait set: tasks with unfinished parents."""
         self.questions = Questions()
@@ -78,6 +84,8 @@ class Machine:
         """The pauses of tags, and of all (None)."""
         self.pause_ends: dict[pauses.Scope, pauses.PauseEnd] = {}
         """What ends a pause by itself, by its scope."""
+        self.round_ends: dict[int, rounds.RoundEnd] = {}
+        """What ends a round by itself, by its number."""
         self.is_open = False
         """True once started: what is due at once becomes ready at once, without a turn of the dispatcher."""
         self.is_closed = False
@@ -103,6 +111,8 @@ class Machine:
         self.seq += 1
         return self.seq
 
+    ask_to_stop = rounds.ask_to_stop
+    begin_round = rounds.begin
     bind = plans.bind
     enter = entering.enter
     enter_many = entering.enter_many
@@ -275,7 +285,9 @@ class Machine:
         """
         task._work = task._args = task._kwargs = task._rule = None
         registry = self.registry
-        if task._more is not None and task._more.special is not None and task._more.special.unlisted:
+        more = task._more
+        if more is not None and (more.round is not None or (more.special is not None and more.special.unlisted)):
+            registry.put_aside(task)
             registry.live.pop(task._seq, None)
         elif task._seq in registry.live:
             # Listed first: whoever looks for it meanwhile finds it in one of the two.
@@ -298,6 +310,8 @@ class Machine:
         task = run.task
         special = None if task._more is None else task._more.special
         if special is not None and outcome is not None and finished is not None:
+            if special.round is not None and rounds.opens(self, run, outcome, finished):
+                return
             if special.permit:
                 permits.give_back(self, special, finished, started=run.started is not None)
             if outcome.state is State.FAILED and attempts.begins_again(self, run, special, outcome, finished):
@@ -384,6 +398,8 @@ class Machine:
                         crew.left(self, parent, now)
             if parent._children:
                 self._tell_children(parent, parent._children, now, todo)
+            if more is not None and more.round is not None:
+                rounds.left(self, more.round, parent, now)
         self.tidy()
 
     def tidy(self) -> None:

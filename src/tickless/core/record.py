@@ -172,6 +172,7 @@ class More:
         "history",
         "outputs",
         "recurring",
+        "round",
         "run_if",
         "runs_left",
         "special",
@@ -196,6 +197,8 @@ class More:
         self.history: deque[RunRecord] | None = None
         self.end: tuple[State, Reason | None] | None = None
         """How the task ended, or will when its run does, where that is not simply how its last run ended."""
+        self.round: int | None = None
+        """Of a task of a flow: the number of its round."""
         self.special: Special | None = None
         """What a task needs that has a policy, a pause, jitter, or a chief. The quick ways are closed to it."""
 

@@ -8,7 +8,7 @@ from typing import Never
 
 from tickless.core import graph
 from tickless.core.record import TaskRecord, ended, without_value
-from tickless.core.special import is_unlisted
+from tickless.core.special import is_unlisted, numbers_of, round_of, rounds_of
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
 SLACK = 256
@@ -19,7 +19,7 @@ NOBODY: Mapping[str, TaskRecord] = {}
 class Registry:
     """`live` and `finished` may be read, and a plain task retired, without the lock: single atomic steps."""
 
-    __slots__ = ("finished", "keep", "live", "named", "trim_above")
+    __slots__ = ("finished", "flows", "keep", "live", "named", "trim_above")
 
     def __init__(self, keep: int) -> None:
         self.keep = keep
@@ -27,6 +27,8 @@ class Registry:
         self.live: dict[int, TaskRecord] = {}
         self.named: dict[str, TaskRecord] = {}
         self.finished: deque[TaskRecord] = deque()
+        self.flows: dict[int, TaskRecord] = {}
+        """The flows, while they are listed: see `core.rounds`."""
 
     def admit(self, task: TaskRecord) -> None:
         """Check a task before anything changes, and turn the ids of parents into parents.
@@ -97,17 +99,56 @@ class Registry:
 
     def trim(self) -> None:
         """Forget the oldest finished tasks beyond the limit; their ids are free again."""
-        finished, named = self.finished, self.named
+        finished = self.finished
         while len(finished) > self.keep:
             task = finished.popleft()
-            if task._id is not None and named.get(task._id) is task:
-                del named[task._id]
-            if task._run is not None and task._run.task is not None:
-                del task._run.task  # they must not keep each other alive until some collection of garbage
+            self.forget(task)
             if task._more is not None:
                 for run in task._more.history or ():
                     if run is not task._run:
                         del run.task
+            flow = self.flows.pop(task._seq, None)
+            for one in () if flow is None else rounds_of(flow):
+                self.forget_round(one)
+
+    def forget(self, task: TaskRecord) -> None:
+        """Its id is free again."""
+        if task._id is not None and self.named.get(task._id) is task:
+            del self.named[task._id]
+        if task._run is not None and task._run.task is not None:
+            del task._run.task  # they must not keep each other alive until some collection of garbage
+
+    def forget_round(self, one: TaskRecord) -> None:
+        """A round of a flow that is not kept, and its tasks."""
+        for task in round_of(one).tasks:
+            self.forget(task)
+
+    def busy_with(self, task: TaskRecord) -> set[int]:
+        """The numbers of the task, and of those that live as long: what it is an occurrence of, and its round."""
+        number = None if task._more is None else task._more.round
+        one = None if number is None else self.live_round(number)
+        return numbers_of(task) | (set() if one is None else numbers_of(one))
+
+    # What a store that keeps rows does another way
+
+    def put_aside(self, task: TaskRecord) -> None:
+        """A task has ended that is not listed among the finished: an occurrence, a handler, or a task of a round."""
+
+    def live_round(self, number: int) -> TaskRecord | None:
+        """The round of that number, while it goes on."""
+        return self.live.get(number)
+
+    def find_round(self, flow: TaskRecord, id: str) -> TaskRecord | None:
+        """The round of that id, if it is kept."""
+        return next((one for one in rounds_of(flow) if round_of(one).id == id), None)
+
+    def tasks_of(self, one: TaskRecord) -> list[TaskRecord]:
+        """The tasks of a round, parents before their children."""
+        return round_of(one).tasks
+
+    def taken(self, ids: Sequence[str]) -> list[str]:
+        """Those of the ids that listed tasks have."""
+        return [id for id in ids if id in self.named]
 
     def twin(self, task: TaskRecord) -> TaskRecord:
         """What is listed of a task that has ended with a value: whatever leads to it from here leads to the twin.
@@ -145,7 +186,9 @@ class Registry:
     def listing(self) -> list[TaskRecord]:
         """All tasks that are listed, in the order of scheduling, each once: one that just ends may be in both."""
         self.trim()
-        by_number = {task._seq: task for task in [*self.live.values(), *self.finished] if not is_unlisted(task)}
+        of_rounds = [task for flow in self.flows.values() for one in rounds_of(flow) for task in self.tasks_of(one)]
+        listed = [*of_rounds, *self.live.values(), *self.finished]
+        by_number = {task._seq: task for task in listed if not is_unlisted(task)}
         return [by_number[number] for number in sorted(by_number)]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tickless.core.pauses import pause_of
@@ -15,10 +17,12 @@ from tickless.core.record import (
     is_retrying,
     own_run,
     reason_with,
+    run_if_of,
     state_with,
 )
-from tickless.core.special import attempt_of, policy_of, queue_of, special_in
+from tickless.core.special import attempt_of, policy_of, queue_of, round_of, special_in
 from tickless.records import Run, TaskInfo
+from tickless.round_info import RoundInfo, RoundTask
 from tickless.states import Reason, State
 
 if TYPE_CHECKING:
@@ -102,6 +106,52 @@ def task_of(machine: Machine, task: TaskRecord) -> TaskInfo:
         tags=policy.tags,
         pool=policy.pool,
     )
+
+
+def round_info_of(machine: Machine, one: TaskRecord) -> RoundInfo:
+    """A round and its tasks as they are now. O(its tasks and links)."""
+    round, run = round_of(one), one._run
+    assert run is not None
+    own = own_run(one, run)
+    tasks = machine.registry.tasks_of(one)
+    names = {task._seq: task._name for task in tasks}
+    special = special_in(one)
+    assert special is not None
+    assert special.chief is not None
+    return RoundInfo(
+        id=round.id,
+        flow_id=special.chief.id,
+        due_us=round.due,
+        state=own.state,
+        reason=own.reason if not own.state.after or own.state is State.PENDING else None,
+        error=own.error if not own.state.after else None,
+        started_us=own.started,
+        finished_us=own.finished if not own.state.after else None,
+        params=MappingProxyType(dict(round.params)),
+        retry_of=round.retry_of,
+        tasks=tuple(_round_task(task, names) for task in tasks),
+    )
+
+
+def _round_task(task: TaskRecord, names: Mapping[int, str]) -> RoundTask:
+    run = None if task._run is None else run_of(task, task._run)
+    numbers = [parent._seq if isinstance(parent, TaskRecord) else _number(parent) for parent in task._parents]
+    return RoundTask(
+        name=task._name,
+        task_id=task.id,
+        state=state_with(task, None if run is None else run.state),
+        reason=reason_with(task, None if run is None else run.reason),
+        started_us=None if run is None else run.started_us,
+        finished_us=None if run is None else run.finished_us,
+        error=None if run is None else run.error,
+        attempt=1 if run is None else run.attempt,
+        parents=tuple(names[number] for number in numbers if number in names),
+        run_if=run_if_of(task),
+    )
+
+
+def _number(key: Key) -> int:
+    return key if isinstance(key, int) else key[0]
 
 
 def _id_of(kin: TaskRecord | Key) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tickless.core.record import RunRecord, TaskRecord, more_of
 from tickless.instants import Instant
 from tickless.policies import Pause, Policy
 from tickless.records import Attempt
-from tickless.states import DEFAULT_POOL
+from tickless.states import DEFAULT_POOL, Reason
 
 if TYPE_CHECKING:
     from tickless.core.ready import ReadyQueue
@@ -38,6 +39,7 @@ class Special:
 
     __slots__ = (
         "asks_at_due",
+        "asked",
         "asks_at_start",
         "attempts",
         "by_hand",
@@ -51,6 +53,8 @@ class Special:
         "policy",
         "queue",
         "retry_at",
+        "round",
+        "rounds",
         "since",
         "takes_turn",
         "unlisted",
@@ -98,6 +102,12 @@ class Special:
         """Of an occurrence that has a record of its own: the task whose occurrence it is."""
         self.waiter: Instant | None = None
         """The fire that waits for the run that goes on to end."""
+        self.rounds: deque[TaskRecord] | None = None
+        """Of a flow: the rounds that are kept, the oldest first."""
+        self.asked: dict[Instant, Asked] | None = None
+        """Of a flow: what was said of the rounds that are asked for by hand, by their fire, until they are made."""
+        self.round: Round | None = None
+        """Of an occurrence of a flow."""
 
     def set_policy(self, policy: Policy) -> None:
         self.policy = policy
@@ -108,6 +118,38 @@ class Special:
         is_chief = policy.overlap != "skip" or self.crew is not None
         self.asks_at_due = is_late or is_queued or is_chief or policy.catch_up != "latest"
         """Whether something must be asked when its entry comes up."""
+
+
+class Asked(NamedTuple):
+    """What is said of a round that is asked for by hand."""
+
+    params: Mapping[str, Any]
+    """Instead of the flow's own, by their names."""
+    retry_of: str | None = None
+    """The id of the round whose failed tasks are to be tried again."""
+
+
+class Round:
+    """What an occurrence of a flow is besides: a run whose body is other tasks."""
+
+    __slots__ = ("due", "id", "opened", "params", "plan", "retry_of", "stopped", "tasks")
+
+    def __init__(
+        self, id: str, due: Instant | None, params: Mapping[str, Any], retry_of: str | None, plan: Any
+    ) -> None:
+        self.id = id
+        self.due = due
+        """The fire that it is of: of one that tries again, that of the first."""
+        self.params = params
+        self.retry_of = retry_of
+        self.plan = plan
+        """What it is made of: see `core.rounds.Plan`."""
+        self.opened = False
+        """Whether its tasks are there."""
+        self.stopped: Reason | None = None
+        """Why nothing of it starts any more."""
+        self.tasks: list[TaskRecord] = []
+        """In the order of definition: parents before their children. A store may keep them elsewhere."""
 
 
 class RunExtra:
@@ -176,6 +218,32 @@ def special_of(task: TaskRecord) -> Special:
     if special is None:
         special = more.special = Special()
     return special
+
+
+def is_flow(task: TaskRecord) -> bool:
+    """Whether its occurrences are rounds: see `core.rounds`."""
+    special = special_in(task)
+    return special is not None and special.rounds is not None
+
+
+def rounds_of(flow: TaskRecord) -> Collection[TaskRecord]:
+    """The rounds of a flow that are kept, the oldest first; of any other task none."""
+    special = special_in(flow)
+    return () if special is None or special.rounds is None else special.rounds
+
+
+def round_of(one: TaskRecord) -> Round:
+    """What a round is besides an occurrence of its flow."""
+    special = special_in(one)
+    assert special is not None
+    assert special.round is not None
+    return special.round
+
+
+def is_open_round(task: TaskRecord) -> bool:
+    """Whether it is a round that goes on in nobody's hands: it has its tasks."""
+    special = special_in(task)
+    return special is not None and special.round is not None and special.round.opened
 
 
 def policy_of(task: TaskRecord) -> Policy:

@@ -14,6 +14,11 @@ from tickless.rules import checked_next
 if TYPE_CHECKING:
     from tickless.core.machine import Machine
 
+STEP_US = 250_000
+"""An offset between wall and elapsed clock that moved by more than this is a step: wall entries are re-placed."""
+DUE_BATCH = 1024
+"""How many entries surface under one hold, so that a flood keeps the lock for long but once: when it is sorted."""
+
 
 def on_step(machine: Machine, offset: int, wall: Instant) -> None:
     """Re-place what the wall clock drives. Set back by hours, recurring tasks plan anew from there.

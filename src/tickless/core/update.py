@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,17 @@ from tickless.core.by_hand import missed
 from tickless.core.cancel import cancel
 from tickless.core.pauses import follow_tags, pause_of
 from tickless.core.record import QUEUED, More, TaskRecord, due_of, ended, is_retrying, more_of
-from tickless.core.special import NO_POLICY, Hold, Special, is_chief, policy_of, queue_of, special_in, special_of
+from tickless.core.special import (
+    NO_POLICY,
+    Hold,
+    Special,
+    is_chief,
+    is_flow,
+    policy_of,
+    queue_of,
+    special_in,
+    special_of,
+)
 from tickless.errors import DependencyError, RuleError, ScheduleError, shown
 from tickless.instants import Instant
 from tickless.policies import Skipped
@@ -75,7 +86,7 @@ def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
     A worker may end a plain task this very moment. So it is asked first whether it is busy, and then whether it has
     ended: a task that is not busy becomes so under the lock only.
     """
-    if there in machine.waiting or new._parents:
+    if there in machine.waiting or new._parents or is_flow(there) is not is_flow(new):
         return False
     if _busy(there) or _has_crew(there):
         return there._rule is not None and new._rule is not None
@@ -200,6 +211,7 @@ def settings(task: TaskRecord) -> TaskRecord | None:
         mine.run_if, mine.runs_left, mine.outputs = now._more.run_if, now._more.runs_left, now._more.outputs
         mine.when, mine.recurring = now._more.when, now._more.recurring
         mine.special = Special(policy_of(now))
+        mine.special.rounds = deque() if is_flow(task) else None
     return copy
 
 

@@ -17,7 +17,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from threading import Event, Lock
-from typing import Any, Never
+from typing import Any
 
 from tickless.core import attempts, by_hand, cancel, pauses, steps, update
 from tickless.core.machine import AWAKE, FOREVER, Machine, Post
@@ -35,23 +35,20 @@ from tickless.core.record import (
     own_run,
     state_of,
 )
-from tickless.core.snapshots import run_of, runs_of, task_of
-from tickless.core.special import Special, policy_of, queue_of
+from tickless.core.snapshots import round_info_of, run_of, runs_of, task_of
+from tickless.core.special import Asked, Special, is_open_round, policy_of, queue_of, round_of, rounds_of
 from tickless.core.stopping import ask_to_stop
-from tickless.errors import RuleError, SchedulerClosed, TaskRejected, shown
+from tickless.errors import RuleError, TaskRejected, refuse_closed, shown
 from tickless.instants import Instant
 from tickless.policies import Limit, Pause, Plan
 from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
+from tickless.round_info import RoundInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
 
-STEP_US = 250_000
-"""An offset between wall and elapsed clock that moved by more than this is a step: wall entries are re-placed."""
 _NO_WAIT = (False,)
 """`for mine in map(lock.acquire, _NO_WAIT)` tries once, and no Ctrl-C comes between the lock and `mine`: no call of
 Python's own is between them. After `if lock.acquire(False):` one could, before any `try`."""
-DUE_BATCH = 1024
-"""How many entries surface under one hold, so that a flood keeps the lock for long but once: when it is sorted."""
 
 
 def _hold_of(store: MemoryStore) -> AbstractContextManager[object]:
@@ -84,9 +81,10 @@ class MemoryStore:
         pools: Iterable[str] = (DEFAULT_POOL,),
         limits: Iterable[Limit] = (),
         always_hold: bool | None = None,
+        keep_rounds: int = 20,
     ) -> None:
         self.lock = Lock()
-        self.machine = Machine(keep_finished, keep_runs, pools, limits)
+        self.machine = Machine(keep_finished, keep_runs, pools, limits, keep_rounds)
         self.signs = self.machine.signs
         self.unsettled: deque[tuple[RunRecord, Outcome | None]] = deque()
         self.is_closed = False
@@ -108,7 +106,7 @@ class MemoryStore:
         try:  # what `with self._hold, self.lock` does, with a call less: this is the path of a million inserts
             with self.lock:
                 if self.is_closed:
-                    _refuse_closed()
+                    refuse_closed()
                 if task._id is not None or task._parents:
                     machine.registry.admit(task)
                 machine.enter(task, now)
@@ -121,7 +119,7 @@ class MemoryStore:
         parents: list[object] = []  # the last holders of some, until the lock is free
         with self._hold, self.lock:
             if self.is_closed:
-                _refuse_closed()
+                refuse_closed()
             self.machine.registry.admit_many(tasks)
             parents += [task._parents for task in tasks if task._parents]
             self.machine.enter_many(tasks, now)
@@ -130,21 +128,21 @@ class MemoryStore:
         parents = task._parents  # the last holder of some, until the lock is free
         with self._hold, self.lock:
             if self.is_closed:
-                _refuse_closed()
+                refuse_closed()
             entered = update.enter_or(self.machine, exists, task, now)
         del parents
         return entered
 
     # Time passes
 
-    def due(self, now: Instant, wall: Instant, limit: int = DUE_BATCH) -> bool:
+    def due(self, now: Instant, wall: Instant, limit: int = steps.DUE_BATCH) -> bool:
         machine = self.machine
         with self._hold, self.lock:
             if now > machine.seen:
                 machine.seen = now
             machine.wake_at = AWAKE
             offset = wall - now
-            if abs(offset - machine.offset) > STEP_US:
+            if abs(offset - machine.offset) > steps.STEP_US:
                 steps.on_step(machine, offset, wall)
             return machine.surface(now, wall, limit)
 
@@ -429,6 +427,8 @@ class MemoryStore:
     def _is_taken(self, task: TaskRecord) -> bool:
         """Whether a worker has the task: it runs, or its worker is about to make its run."""
         run = task._run
+        if is_open_round(task):
+            return False
         return run is not None and (
             run.state is State.RUNNING or (run is QUEUED and task not in queue_of(task, self.machine.ready).claims)
         )
@@ -453,9 +453,28 @@ class MemoryStore:
                 update.check_children(self.machine, task, new)
             return sum(update.changed(self.machine, task, new, now, leave_out=leave_out) for task, new in changes)
 
-    def run_now(self, task: TaskRecord, now: Instant) -> Run:
+    def run_now(self, task: TaskRecord, now: Instant, asked: Asked | None = None) -> Run:
         with self._hold, self.lock:
-            return run_of(task, by_hand.run_now(self.machine, task, now))
+            return run_of(task, by_hand.run_now(self.machine, task, now, asked))
+
+    # Rounds
+
+    def rounds(self, flow: TaskRecord, limit: int | None = None) -> list[tuple[TaskRecord, str]]:
+        with self._hold, self.lock:
+            found = [(one, round_of(one).id) for one in rounds_of(flow)]
+            return found if limit is None else found[max(0, len(found) - limit) :]
+
+    def round_info(self, one: TaskRecord) -> RoundInfo:
+        with self._hold, self.lock:
+            return round_info_of(self.machine, one)
+
+    def round_tasks(self, one: TaskRecord) -> list[TaskRecord]:
+        with self._hold, self.lock:
+            return list(self.machine.registry.tasks_of(one))
+
+    def busy_with(self, task: TaskRecord) -> set[int]:
+        with self._hold, self.lock:
+            return self.machine.registry.busy_with(task)
 
     def missed(self, task: TaskRecord) -> tuple[Rule, Instant] | None:
         with self._hold, self.lock:
@@ -475,10 +494,6 @@ class MemoryStore:
     def limits(self) -> list[LimitInfo]:
         with self._hold, self.lock:
             return [info_of(limit) for limit in self.machine.limits.values()]
-
-
-def _refuse_closed() -> Never:
-    raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")
 
 
 def _no_gil() -> bool:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Event
-from typing import Any, Never
+from typing import Any
 
 from tickless.core import by_hand, cancel, pauses, steps, update
 from tickless.core.machine import FOREVER, Machine, Post
 from tickless.core.record import NOT_SET, QUEUED, RunRecord, TaskRecord, Waiter, own_run
 from tickless.core.snapshots import run_of
-from tickless.errors import PayloadError, SchedulerClosed, StoreError, TaskRejected
+from tickless.errors import PayloadError, StoreError, TaskRejected, refuse_closed
 from tickless.instants import Instant
 from tickless.policies import Limit, Pause
 from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
@@ -34,9 +34,6 @@ from tickless.stores.sql.session import ASK, Session
 from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.transactions import Transactions
 
-STEP_US = 250_000
-"""An offset between wall and elapsed clock that moved by more than this is a step: wall entries are re-placed."""
-DUE_BATCH = 1024
 MOST_GROUP = 256
 LEASE_US = 30_000_000
 """How long a process may be silent before its runs are another's."""
@@ -54,6 +51,7 @@ class SqlStore:
         owner: object = None,
         keep_finished: int = 1000,
         keep_runs: int = 100,
+        keep_rounds: int = 20,
         pools: Mapping[str, int] | None = None,
         limits: Iterable[Limit] = (),
         most_group: int = MOST_GROUP,
@@ -67,7 +65,7 @@ class SqlStore:
         self.keep_runs = keep_runs
         self.lease_us = lease_us
         self.is_closed = False
-        self.machine = machine = Machine(keep_finished, keep_runs, pools, limits)
+        self.machine = machine = Machine(keep_finished, keep_runs, pools, limits, keep_rounds)
         self.signs = machine.signs
         self.session = Session(db, Rows(works, record, owner, keep_runs), machine, limits)
         self._door = door = Door(self.session, works, keep_finished)
@@ -135,23 +133,23 @@ class SqlStore:
         return entered
 
     def _pack(self, task: TaskRecord) -> list[Taken]:
-        return _refuse_closed() if self.is_closed else self._door.pack(task)
+        return refuse_closed() if self.is_closed else self._door.pack(task)
 
     def _prepare(self, tasks: Sequence[TaskRecord], outputs: Sequence[Taken], now: Instant) -> None:
         if self.is_closed:
-            _refuse_closed()
+            refuse_closed()
         self._door.prepare(tasks, outputs, now)
 
     # Time passes
 
-    def due(self, now: Instant, wall: Instant, limit: int = DUE_BATCH) -> bool:
+    def due(self, now: Instant, wall: Instant, limit: int = steps.DUE_BATCH) -> bool:
         if self.claims.flush_at is not None and self.claims.flush_at <= now:
             self.transactions.flush()
         stuck_at = self.claims.stuck_at
         if stuck_at is not None and stuck_at <= now:
             self.transactions.rung = True
         at_ease = not self.transactions.rung and not self.claims.rescue.is_due and self.transactions.next > now
-        if at_ease and abs(wall - now - self.machine.offset) <= STEP_US:
+        if at_ease and abs(wall - now - self.machine.offset) <= steps.STEP_US:
             if not self._pruner.is_due():
                 return False
             self._ask(lambda: self._pruner.prune(wall))
@@ -173,7 +171,7 @@ class SqlStore:
         if transactions.company.others or self.claims.rescue.is_due:
             self.claims.rescue.recover(now)
         offset = wall - now
-        if abs(offset - machine.offset) > STEP_US:
+        if abs(offset - machine.offset) > steps.STEP_US:
             session.select("WHERE wall = 1 AND ended IS NULL AND trouble IS NULL")
             steps.on_step(machine, offset, wall)
             session.flush()
@@ -492,7 +490,3 @@ class SqlStore:
 
 def _nothing() -> None:
     """Asked for the sake of what is done besides."""
-
-
-def _refuse_closed() -> Never:
-    raise SchedulerClosed("the scheduler is closed, and closing is final; make a new Scheduler")

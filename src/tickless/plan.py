@@ -1,0 +1,120 @@
+"""The work of a flow: what its rounds are made of, and what stands for a round's parameters among the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, final
+
+from tickless.core.record import More, RunRecord, TaskRecord
+from tickless.core.rounds import OPENS, Opens
+from tickless.core.special import Special, special_of
+from tickless.instants import datetime_of
+from tickless.output import Output
+from tickless.states import Reason, State
+from tickless.task import Task
+
+if TYPE_CHECKING:
+    from tickless.scheduler import Scheduler
+
+
+@final
+class Param:
+    """Stands for a parameter of the round, or its due, among the arguments of a task of a flow."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str | None) -> None:
+        self.name = name
+        """None: the instant that the round was planned for."""
+
+    def __repr__(self) -> str:
+        return "flow.due" if self.name is None else f"flow.param({self.name!r})"
+
+
+@final
+class FlowPlan:
+    """The work of a flow: what its rounds are made of. Never changed once the flow is scheduled."""
+
+    __slots__ = ("__name__", "drafts", "filled", "owner", "params")
+
+    def __init__(self, name: str, owner: Scheduler, params: Mapping[str, Any]) -> None:
+        self.__name__ = name
+        self.owner = owner
+        self.params = params
+        self.drafts: list[Task[Any]] = []
+        """One of each task, parents before their children."""
+        self.filled: set[TaskRecord] = set()
+        """Those among whose arguments there is something to be replaced."""
+
+    def __call__(self) -> Opens:
+        return OPENS
+
+    def tasks(self, one: TaskRecord, old: Mapping[str, TaskRecord]) -> list[TaskRecord]:
+        """See `core.rounds.Plan`."""
+        round = special_of(one).round
+        assert round is not None
+        values: dict[str | None, Any] = {None: None if round.due is None else datetime_of(round.due)}
+        values.update(round.params)
+        made: dict[TaskRecord, TaskRecord] = {}
+
+        def replace(value: Any) -> Any:
+            if type(value) is Output:
+                return value.of(made[value._task])
+            return values[value.name] if type(value) is Param else value
+
+        for model in self.drafts:
+            parents = tuple(made[parent] for parent in model._parents)
+            id, before = f"{round.id}/{model._name}", old.get(model._name)
+            more = _more_of(model, one._seq)
+            if before is not None and all(parent._run is not None for parent in parents):
+                made[model] = _copy(model, before, id, parents, more, self.owner)
+                continue
+            due = None if parents else one._due
+            args, kwargs = model._args, model._kwargs
+            if model in self.filled:
+                args = tuple(replaced(value, replace) for value in args or ())
+                kwargs = {key: replaced(value, replace) for key, value in (kwargs or {}).items()} or None
+            made[model] = Task(
+                model._work, args, kwargs, id, model._name, model._priority, None, due, False, more, parents, self.owner
+            )
+        return list(made.values())
+
+
+def _more_of(model: TaskRecord, number: int) -> More:
+    more, given = More(), model._more
+    more.round = number
+    if given is not None:
+        more.run_if, more.outputs = given.run_if, given.outputs
+        if given.special is not None:
+            more.special = Special(given.special.policy)
+    return more
+
+
+def _copy(
+    model: TaskRecord, before: TaskRecord, id: str, parents: tuple[TaskRecord, ...], more: More, owner: Any
+) -> TaskRecord:
+    """A task that counts as having run: it did, in another round."""
+    task: Task[Any] = Task(None, None, None, id, model._name, model._priority, None, None, False, more, parents, owner)
+    run, ran = RunRecord(task, None, State.SUCCEEDED), before._run
+    assert ran is not None
+    run.due, run.at, run.started, run.finished = ran.due, ran.at, ran.started, ran.finished
+    run.reason = Reason.COPIED
+    task._run, task._value = run, before._value
+    return task
+
+
+def replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
+    """The argument with `replace` of itself, or of what is in a list, tuple or dict."""
+    if type(value) is list or type(value) is tuple:
+        return type(value)(map(replace, value))
+    if type(value) is dict:
+        return {key: replace(item) for key, item in value.items()}
+    return replace(value)
+
+
+def holds(kind: type, value: Any) -> bool:
+    if type(value) is list or type(value) is tuple:
+        return any(type(item) is kind for item in value)
+    if type(value) is dict:
+        return any(type(item) is kind for item in value.values())
+    return type(value) is kind
