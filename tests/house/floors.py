@@ -14,6 +14,7 @@ FLOORS: dict[str, int] = {
     "tickless.instants": 0,
     "tickless.states": 0,
     "tickless.records": 0,
+    "tickless.parts": 0,
     "tickless.values": 0,
     "tickless.policies": 0,
     "tickless.rules": 0,
