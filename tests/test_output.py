@@ -207,7 +207,7 @@ def test_a_part_that_is_missing_fails_the_child_which_is_not_called(
     world.clock.advance(1)
     for child in children:
         assert child.state is State.FAILED
-        with pytest.raises(OutputGone, match=r"the output of task extract \(fetch\) has .*" + told):
+        with pytest.raises(OutputGone, match=r"(?m)the output of task extract \(fetch\) has .*" + told):
             child.result()
     assert (world.story, one.state) == ([], State.SUCCEEDED)
 

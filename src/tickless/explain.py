@@ -7,7 +7,7 @@ that was forgotten (`keep_finished`) is said to be. Every part of it is bounded,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tickless.core.record import Key
 from tickless.errors import UnknownTask
@@ -84,13 +84,11 @@ def story(task: Seen, look: Look, head: str | None = None) -> str:
 def add_story(error: BaseException, task: TaskInfo, text: str) -> None:
     """Note the story on what the task raised: once, however often it is asked for.
 
-    One error may have gone through several tasks: then it has a note of each, of a few at most. An exception that
-    takes no notes stays without.
+    One error may have gone through several tasks: then it has a note of each, of a few at most. Where its notes are no
+    list, it stays without.
     """
-    try:
-        notes = BaseException.__getattribute__(error, "__notes__")
-    except Exception:  # noqa: BLE001  # mostly that there are none; where it is a property, foreign code
-        notes = []
+    own_dict = _DICT_OF(error)
+    notes = own_dict.get("__notes__", [])
     if type(notes) is not list:
         return
     own = f"{_MARK}task {full_name(task)} "
@@ -98,11 +96,12 @@ def add_story(error: BaseException, task: TaskInfo, text: str) -> None:
     ours = [place for place, note in enumerate(rest) if type(note) is str and note.startswith(_MARK)]
     for place in reversed(ours[: 1 - MOST_SHOWN]):
         del rest[place]
-    try:
-        # Not `add_note`: two threads that ask at once would each add one. And it may be foreign code.
-        BaseException.__setattr__(error, "__notes__", [*rest, f"{_MARK}{text}"])
-    except Exception:  # noqa: BLE001  # the error itself is what must be told
-        return
+    # Not `add_note`: two threads that ask at once would each add one, and it may be foreign code.
+    own_dict["__notes__"] = [*rest, f"{_MARK}{text}"]
+
+
+# Not `vars(error)`, and no attribute of it: an exception may answer for these with code of its own.
+_DICT_OF: Callable[[BaseException], dict[str, Any]] = BaseException.__dict__["__dict__"].__get__
 
 
 Causes = Sequence[tuple[Key, Seen | None]]

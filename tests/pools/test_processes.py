@@ -64,6 +64,15 @@ def test_what_is_raised_over_there_is_the_tasks_own_error(scheduler: Scheduler) 
     assert (task.reason, exits.state) == (None, State.FAILED)
 
 
+def test_the_traceback_of_over_there_is_not_followed_by_frames_of_ours(scheduler: Scheduler) -> None:
+    """The standard library gives it as text. What raised it once more on this side says nothing about the error."""
+    task = scheduler.schedule(works.fail_over_there)
+    with pytest.raises(ValueError, match="over there") as caught:
+        task.result(PATIENCE_S)
+    assert [entry.name for entry in caught.traceback][1:] == ["result"]
+    assert "in fail_over_there" in str(caught.value.__cause__)
+
+
 UNPICKLABLE: dict[str, dict[str, Any]] = {
     "work": {"work": lambda: None},
     "argument": {"work": works.add, "args": (lambda: None, 1)},
@@ -118,5 +127,5 @@ def test_outputs_and_parts_are_filled_in_on_this_side(
         )
         missing = scheduler.schedule(works.add, args=(1, table.output["none"]))
         assert (total.result(PATIENCE_S), either.result(PATIENCE_S)) == (3, 42)
-        with pytest.raises(OutputGone, match=r"has no part \['none'\]: it is a dict with 'rows', 'n'$"):
+        with pytest.raises(OutputGone, match=r"(?m)has no part \['none'\]: it is a dict with 'rows', 'n'$"):
             missing.result(PATIENCE_S)
