@@ -71,7 +71,8 @@ class PoolError(TicklessError, ValueError):
 
 
 class OutputGone(TicklessError, LookupError):
-    """The output of a finished task was let go: nobody held a handle when it ended."""
+    """The output of a finished task is not there: it was let go, since nobody held a handle when it ended; or it has no
+    part of that name."""
 
 
 class TaskSkipped(TicklessError):

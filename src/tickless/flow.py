@@ -17,8 +17,8 @@ from tickless.drafts import draft
 from tickless.errors import DependencyError, FlowError, UnknownTask, shown
 from tickless.instants import instant_of
 from tickless.options import OnTimeout, check_names, exists_of
-from tickless.output import Output
-from tickless.plan import FlowPlan, Param, holds, replaced
+from tickless.output import Output, replaced
+from tickless.plan import FlowPlan, Param
 from tickless.records import Run, TaskInfo
 from tickless.round import Round
 from tickless.rules import After, Rule
@@ -158,15 +158,14 @@ class Flow:
         scheduler = self._scheduler
         now = scheduler._now()
         model: Task[T] = draft(self, scheduler._clock, now, work, None, **given, after_tasks=self._parents_of(parents))
-        values = [*(model._args or ()), *(model._kwargs or {}).values()]
-        self._check_params(values)
+        params = self._params_in([*(model._args or ()), *(model._kwargs or {}).values()])
         there = self._tasks.get(model._name)
         if there is not None:
             raise FlowError(
                 f"flow {self.id}: two tasks have the name {shown(model._name)}, {shown(there._draft._work)} and "
                 f"{shown(work)}; give one of them another: name=..."
             )
-        if any(holds(Param, value) or holds(Output, value) for value in values):
+        if params or (model._more is not None and model._more.outputs):
             self._plan.filled.add(model)
         task = self._tasks[model._name] = FlowTask(self, model)
         return task
@@ -218,14 +217,15 @@ class Flow:
                 )
         return [one._draft if type(one) is FlowTask else one for one in several]
 
-    def _check_params(self, values: Sequence[Any]) -> None:
-        def check(value: Any) -> Any:
-            if type(value) is Param and value.name is not None and value.name not in self._params:
-                self.param(value.name)
-            return value
-
+    def _params_in(self, values: Sequence[Any]) -> list[Param]:
+        """Those among the arguments. Raises FlowError for one that another flow has."""
+        found: list[Param] = []
         for value in values:
-            replaced(value, check)
+            replaced(value, found.append, Param)
+        for param in found:
+            if param.name is not None:
+                self.param(param.name)
+        return found
 
     def _make(self) -> Task[Any]:
         """The draft of the task that the flow is."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from tickless.core.record import More, RunRecord, TaskRecord
 from tickless.core.rounds import OPENS, Opens
 from tickless.core.special import Special, special_of
 from tickless.instants import datetime_of
-from tickless.output import Output
+from tickless.output import replaced
 from tickless.states import Reason, State
 from tickless.task import Task
 
@@ -57,10 +57,9 @@ class FlowPlan:
         values.update(round.params)
         made: dict[TaskRecord, TaskRecord] = {}
 
-        def replace(value: Any) -> Any:
-            if type(value) is Output:
-                return value.of(made[value._task])
-            return values[value.name] if type(value) is Param else value
+        def fill(value: Any) -> Any:
+            given = replaced(value, lambda param: values[param.name], Param)
+            return replaced(given, lambda output: output.of(made[output._task]))
 
         for model in self.drafts:
             parents = tuple(made[parent] for parent in model._parents)
@@ -72,8 +71,8 @@ class FlowPlan:
             due = None if parents else one._due
             args, kwargs = model._args, model._kwargs
             if model in self.filled:
-                args = tuple(replaced(value, replace) for value in args or ())
-                kwargs = {key: replaced(value, replace) for key, value in (kwargs or {}).items()} or None
+                args = tuple(map(fill, args or ()))
+                kwargs = {key: fill(value) for key, value in (kwargs or {}).items()} or None
             made[model] = Task(
                 model._work, args, kwargs, id, model._name, model._priority, None, due, False, more, parents, self.owner
             )
@@ -101,20 +100,3 @@ def _copy(
     run.reason = Reason.COPIED
     task._run, task._value = run, before._value
     return task
-
-
-def replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
-    """The argument with `replace` of itself, or of what is in a list, tuple or dict."""
-    if type(value) is list or type(value) is tuple:
-        return type(value)(map(replace, value))
-    if type(value) is dict:
-        return {key: replace(item) for key, item in value.items()}
-    return replace(value)
-
-
-def holds(kind: type, value: Any) -> bool:
-    if type(value) is list or type(value) is tuple:
-        return any(type(item) is kind for item in value)
-    if type(value) is dict:
-        return any(type(item) is kind for item in value.values())
-    return type(value) is kind

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Generic, Never, TypeVar, Unpack, final
 
 from tickless.core.record import NOT_SET, TaskRecord
-from tickless.errors import CancelledError, OutputGone, TaskSkipped
+from tickless.errors import CancelledError, OutputGone, StoreError, TaskSkipped
+from tickless.explain import Seen, add_story, full_name, look_in, story
 from tickless.output import Output
 from tickless.records import Run, TaskInfo
 from tickless.rules import Rule
@@ -131,29 +132,63 @@ class Task(TaskRecord, Generic[T]):
     def result(self, timeout: float | None = None) -> T:
         """What the work returned; of a recurring task what its last run did. Sleeps until the task has ended.
 
-        Raises what the work raised; CancelledError; TaskSkipped, with its reason; TaskRejected when no pool took it;
-        TaskTimedOut when it ran for too long; TimeoutError after `timeout` real seconds; OutputGone for a handle that
-        was made after the task had ended.
+        Raises what the work raised, the very object; CancelledError; TaskSkipped, with its reason; TaskRejected when no
+        pool took it; TaskTimedOut when it ran for too long; TimeoutError after `timeout` real seconds; OutputGone for a
+        handle that was made after the task had ended. Each tells the story: attempts, parents and their errors, times
+        in UTC; what the work raised has it as a note (PEP 678).
         """
         if not self.wait(timeout):
-            raise TimeoutError(f"task {self.id} ({self.name}) has not ended within {timeout} s; it is {self.state}")
+            info = self.info
+            raise TimeoutError(
+                self._story(info, f"task {full_name(info)} has not ended within {timeout} s; it is {info.state}")
+            )
         info = self.info
         if info.state is State.CANCELLED:
-            raise CancelledError(f"task {info.id} ({info.name}) was cancelled ({info.reason})")
+            raise CancelledError(self._story(info))
         if info.state is State.SKIPPED:
-            raise TaskSkipped(f"task {info.id} ({info.name}) was skipped ({info.reason})", str(info.reason))
+            raise TaskSkipped(self._story(info), str(info.reason))
         value = self._value
         if value is NOT_SET:
             value = self._value = self._owner._store.result_of(self)
         if value is NOT_SET:
-            raise OutputGone(
-                f"the output of task {info.id} ({info.name}) was let go: nobody held a handle of it when it ended; "
-                "keep what schedule() returns"
+            head = (
+                f"the output of task {full_name(info)}, which {info.state}, was let go: nobody held a handle of "
+                "it when it ended; keep what schedule() returns"
             )
-        if info.state is State.FAILED:
+            raise OutputGone(self._story(info, head))
+        if info.state is not State.FAILED:
+            result: T = value
+            return result
+        add_story(value, info, self._story(info))
+        asked = id(self._owner), self._seq
+        _take_back(value, asked)
+        try:
             raise value
-        result: T = value
-        return result
+        finally:
+            del self, value  # the traceback holds this frame, and so they would hold each other
+
+    def _story(self, info: TaskInfo, head: str | None = None) -> str:
+        """See `tickless.explain`. A store that does not answer is no reason not to raise what there is to raise."""
+        try:
+            text = story(Seen(info, self._parents), look_in(self._owner._store), head)
+        except StoreError:
+            text = story(Seen(info, ()), look_in(self._owner._store), head)
+        self._owner._look()
+        return text
 
     def __repr__(self) -> str:
         return f"<Task {self.id} {self.name}>"
+
+
+def _take_back(error: BaseException, asked: tuple[int, int]) -> None:
+    """Have the traceback begin where the work's own did: the last `result()` of that task put its callers before it."""
+    rest = entry = error.__traceback__
+    while entry is not None:
+        frame = entry.tb_frame
+        if frame.f_code is _RESULT and frame.f_locals.get("asked") == asked:
+            rest = entry.tb_next
+        entry = entry.tb_next
+    BaseException.with_traceback(error, rest)
+
+
+_RESULT = Task.result.__code__

@@ -131,7 +131,8 @@ def rounds(self: Scheduler, flow: Which, limit: int | None = None) -> list[Round
     """The newest rounds of a flow that are kept (`keep_rounds`), at most `limit`, oldest first. Raises UnknownTask."""
     if limit is not None:
         whole("limit", limit)
-    found = self._store.rounds(self._record_of(flow), limit)
+    found = self._store.rounds(self._record_of(flow))
+    found = found if limit is None else found[max(0, len(found) - limit) :]
     return [Round(self, one, id) for one, id in found]
 
 

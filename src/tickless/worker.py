@@ -19,7 +19,7 @@ from tickless.core.special import attempt_of
 from tickless.errors import OUR_FRAMES, ScheduleError, Stopped, TaskRejected, TicklessError, shown
 from tickless.instants import Clock, Instant, datetime_of
 from tickless.observe.text import error_line, printable, traceback_of
-from tickless.output import filled
+from tickless.output import replaced
 from tickless.records import SUCCESS, Outcome
 from tickless.states import DEFAULT_POOL, Reason, State
 from tickless.stores import Store
@@ -377,4 +377,4 @@ OUR_FRAMES |= {Worker.outcome.__code__, call_distant.__code__}
 
 
 def _filled_call(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    return tuple(map(filled, args)), {key: filled(value) for key, value in (kwargs or {}).items()}
+    return tuple(map(replaced, args)), {key: replaced(value) for key, value in (kwargs or {}).items()}

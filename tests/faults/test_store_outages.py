@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.stores.sql.house import House, fail, note, told
-from tickless import EventKind, Reason, Retry, Scheduler, State, StoreDown, StoreError, after, every
+from tickless import EventKind, Reason, Retry, Scheduler, State, StoreDown, StoreError, TaskSkipped, after, every
 from tickless.errors import TicklessError
 
 PATIENCE = 200
@@ -240,3 +240,24 @@ def test_BUG_085_ten_minutes_without_the_store_are_two_lines(house: House, caplo
         faults._more = 0
         house.clock.advance(60)
     assert len([record for record in caplog.records if "store_" in record.message]) == 2
+
+
+def test_a_store_that_goes_away_amid_a_story_hides_no_error(house: House) -> None:
+    """What `result()` has found out already it raises, with as much of the story as there is."""
+    texts = set()
+    for n in itertools.count(1):
+        with house.start() as scheduler:
+            parent = scheduler.schedule(fail)
+            child = scheduler.schedule(note, after_tasks=[parent])
+            faults = Faults(scheduler, n, more=PATIENCE)
+            try:
+                child.result(0)
+            except StoreDown:
+                texts.add("down")
+            except TaskSkipped as error:
+                texts.add("with parents" if "ValueError: broken" in str(error) else "alone")
+            met = faults.met
+            faults._n = 1 << 40
+        if not met:
+            break
+    assert texts == {"down", "alone", "with parents"}

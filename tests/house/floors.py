@@ -15,6 +15,7 @@ FLOORS: dict[str, int] = {
     "tickless.states": 0,
     "tickless.records": 0,
     "tickless.round_info": 0,
+    "tickless.parts": 0,
     "tickless.values": 0,
     "tickless.policies": 0,
     "tickless.rules": 0,

@@ -6,13 +6,14 @@ import multiprocessing
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults.world import PATIENCE_S
 from tests.pools import works
-from tickless import Pool, Reason, Scheduler, State, Task, TaskRejected, every
+from tickless import OutputGone, Pool, Reason, Scheduler, State, Task, TaskRejected, after, every
 
 SPAWN = multiprocessing.get_context("spawn")
 """A process that is forked from one with threads may hang, whatever we do."""
@@ -63,6 +64,15 @@ def test_what_is_raised_over_there_is_the_tasks_own_error(scheduler: Scheduler) 
     assert (task.reason, exits.state) == (None, State.FAILED)
 
 
+def test_the_traceback_of_over_there_is_not_followed_by_frames_of_ours(scheduler: Scheduler) -> None:
+    """The standard library gives it as text. What raised it once more on this side says nothing about the error."""
+    task = scheduler.schedule(works.fail_over_there)
+    with pytest.raises(ValueError, match="over there") as caught:
+        task.result(PATIENCE_S)
+    assert [entry.name for entry in caught.traceback][1:] == ["result"]
+    assert "in fail_over_there" in str(caught.value.__cause__)
+
+
 UNPICKLABLE: dict[str, dict[str, Any]] = {
     "work": {"work": lambda: None},
     "argument": {"work": works.add, "args": (lambda: None, 1)},
@@ -100,3 +110,22 @@ def test_a_process_that_dies_breaks_its_pool_and_not_the_scheduler(killer: Any) 
         assert beat.state is State.PENDING
         assert not scheduler.wait(0)
     assert beat.reason is Reason.CLOSED
+
+
+@pytest.mark.parametrize("durable", [False, True], ids=["memory", "sqlite"])
+def test_outputs_and_parts_are_filled_in_on_this_side(
+    processes: ProcessPoolExecutor, tmp_path: Path, durable: bool
+) -> None:
+    """What crosses is the value. Where there is none the work is not called: that is the run's failure, in words."""
+    store = f"sqlite:///{tmp_path / 'tasks.db'}" if durable else None
+    with Scheduler(Pool(processes, slots=2), observers=[], store=store) as scheduler:
+        table = scheduler.schedule(works.table, after(0.01))
+        broken = scheduler.schedule(works.fail_over_there, after(0.01))
+        total = scheduler.schedule(works.add, args=(table.output["rows"][0],), kwargs={"other": table.output["n"]})
+        either = scheduler.schedule(
+            works.add, args=(broken.output["n"].or_else(40), table.output["n"].or_else(0)), run_if="all_done"
+        )
+        missing = scheduler.schedule(works.add, args=(1, table.output["none"]))
+        assert (total.result(PATIENCE_S), either.result(PATIENCE_S)) == (3, 42)
+        with pytest.raises(OutputGone, match=r"(?m)has no part \['none'\]: it is a dict with 'rows', 'n'$"):
+            missing.result(PATIENCE_S)

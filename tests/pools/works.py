@@ -13,6 +13,10 @@ def add(one: int, other: int) -> int:
     return one + other
 
 
+def table() -> dict[str, object]:
+    return {"rows": [1, 5], "n": 2}
+
+
 def process_id() -> int:
     return os.getpid()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any, Protocol
 
 from tickless.pools import Pool
@@ -81,17 +81,20 @@ class SingleHand:
         future.add_done_callback(lambda future: self._done(run, future))
 
     def _done(self, run: Any, future: Future[Any]) -> None:
+        desk, error = self._desk, None
         try:
+            # Not by `result()`, which would raise it here: its traceback would begin with frames that are not its own.
             try:
-                value = future.result()
-            except CancelledError as error:
-                (self._desk.rejected if future.cancelled() else self._desk.raised)(run, error)
-            except BrokenExecutor as error:
-                self._desk.rejected(run, error)
-            except BaseException as error:  # noqa: BLE001 - what the user's code raised, wherever it ran
-                self._desk.raised(run, error)
+                error = future.exception()
+            except BaseException as cancelled:  # noqa: BLE001 - or what a future of another make raises
+                error = cancelled
+            if error is None:
+                desk.returned(run, future.result())
+            elif issubclass(type(error), BrokenExecutor) or future.cancelled():
+                desk.rejected(run, error)
             else:
-                self._desk.returned(run, value)
+                desk.raised(run, error)
         finally:
+            del error
             self.free.append(None)
             self._more()

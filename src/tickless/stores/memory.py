@@ -459,10 +459,9 @@ class MemoryStore:
 
     # Rounds
 
-    def rounds(self, flow: TaskRecord, limit: int | None = None) -> list[tuple[TaskRecord, str]]:
+    def rounds(self, flow: TaskRecord) -> list[tuple[TaskRecord, str]]:
         with self._hold, self.lock:
-            found = [(one, round_of(one).id) for one in rounds_of(flow)]
-            return found if limit is None else found[max(0, len(found) - limit) :]
+            return [(one, round_of(one).id) for one in rounds_of(flow)]
 
     def round_info(self, one: TaskRecord) -> RoundInfo:
         with self._hold, self.lock:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from tickless.errors import OUR_FRAMES, OutputGone, PayloadError
+from tickless.errors import OUR_FRAMES, OutputGone, PayloadError, shown
+from tickless.parts import Path, part_of
 from tickless.records import Attempt, Run
 from tickless.states import State
 from tickless.stores.payloads import decode, decode_call, encode_call
@@ -49,14 +50,15 @@ class StoredCall:
     def __call__(self, *more: Any) -> Any:
         """Call the work. `more` follows its own arguments: a handler is given the run that failed."""
         work, args, kwargs = self.tickless_parts()
-        return work(*_filled(args), *more, **{key: _fill(value) for key, value in kwargs.items()})
+        return work(*args, *more, **kwargs)
 
     def tickless_parts(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
-        """The function and its arguments, for who calls it elsewhere."""
+        """The function and its arguments, for who calls it elsewhere. Raises OutputGone where one is not there."""
         if self.found is None:
             self.find(self.ends)
         assert self.found is not None
-        return self.found
+        work, args, kwargs = self.found
+        return work, tuple(map(_fill, args)), {key: _fill(value) for key, value in kwargs.items()}
 
 
 OUR_FRAMES.add(StoredCall.__call__.__code__)
@@ -71,22 +73,54 @@ class _Gone:
         self.task = task
 
 
+class _Part(NamedTuple):
+    """Stands for a part of an output, until the work is called: that there is none is the run's failure, too."""
+
+    whole: Any
+    path: Path
+    whose: str
+
+
+def output_form(task: int, path: Path, whose: str, found: tuple[Any, ...] = ()) -> dict[str, Any]:
+    """An output as it is stored. `found`: what the task returned, where it has. A part has a tag of its own: older
+    versions, which do not know paths, refuse it."""
+    if found and path:
+        try:
+            found, path = (part_of(found[0], path, whose),), ()
+        except OutputGone:
+            pass  # the run tells
+    form: dict[str, Any] = {"$": "part", "path": list(path), "whose": whose} if path else {"$": "output"}
+    form["task"] = task
+    if found:
+        form["value"] = found[0]
+    return form
+
+
 def _output(works: Works, tagged: dict[str, Any], ends: Ends) -> Any:
     """The value that an output stands for."""
     if tagged.get("$") == "kept" and hasattr(works, "value_of"):
         return works.value_of(tagged)
     if tagged.get("$") == "run":
         return _run_of(tagged)
-    if tagged.get("$") != "output":
+    if tagged.get("$") not in ("output", "part"):
         raise PayloadError(f"an argument has the tag {tagged.get('$')!r}, which this version of tickless does not know")
     if "value" in tagged:
-        return tagged["value"]
+        return _part_of(tagged, tagged["value"])
     state, value = ends.get(tagged["task"], (None, None))
     if state is State.SUCCEEDED and value is not None:
-        return decode(value, lambda tagged: _output(works, tagged, ends))
+        return _part_of(tagged, decode(value, lambda tagged: _output(works, tagged, ends)))
     if "default" in tagged and state is not State.SUCCEEDED:
         return decode(tagged["default"], lambda tagged: _output(works, tagged, ends))
     return _Gone(tagged["task"])
+
+
+def _part_of(tagged: dict[str, Any], whole: Any) -> Any:
+    if tagged["$"] == "output":
+        return whole
+    path, whose = tagged.get("path"), tagged.get("whose")
+    if type(path) is not list or type(whose) is not str or not all(type(key) in (str, int) for key in path):
+        raise PayloadError(f"a part of the output of task #{tagged['task']} has no path: {shown(path)}")
+    return _Part(whole, tuple(path), whose)
 
 
 class _Told(NamedTuple):
@@ -118,13 +152,11 @@ def _run_of(form: dict[str, Any]) -> Run:
     return Run(**{**given, "attempts": tuple(Attempt(*one) for one in given["attempts"])})
 
 
-def _filled(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(map(_fill, values))
-
-
 def _fill(value: Any) -> Any:
     if type(value) is _Gone:
         raise OutputGone(f"the output of task #{value.task} is not there: it has not succeeded, or was forgotten")
+    if type(value) is _Part:
+        return part_of(value.whole, value.path, value.whose)
     if type(value) in (list, tuple):
         return type(value)(map(_fill, value))
     if type(value) is dict:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tickless.core.record import NOT_SET, TaskRecord
-from tickless.errors import DependencyError, DuplicateId, ScheduleError, shown
+from tickless.errors import DependencyError, DuplicateId, PayloadError, ScheduleError, shown
 from tickless.instants import Instant
 from tickless.rules import is_ours
 from tickless.states import State
 from tickless.stores.payloads import encode
 from tickless.stores.registered import Works
 from tickless.stores.sql import looking
-from tickless.stores.sql.calls import pack
+from tickless.stores.sql.calls import output_form, pack
 from tickless.stores.sql.claims import MOST_RESULT
 from tickless.stores.sql.rows import GIVES_RESULT, Loaded
 from tickless.stores.sql.session import ASK, Session
@@ -37,16 +37,26 @@ class Door:
         Raises PayloadError, naming the argument, and ScheduleError for a rule of the user's own.
         """
         parents: list[Taken] = []
+        near: set[int] = set()
 
         def form(value: Any) -> dict[str, Any] | None:
             parts = getattr(type(value), "stored_parts", None)
             if parts is None:
                 return self.kept_form(value)
-            parent, defaults = parts(value)
-            said = {"$": "output", "task": parent._seq}
+            parent, path, defaults = parts(value)
+            whose = f"{parent.id} ({parent._name})"
+            if not near:
+                near.update(map(id, _near(task)))
+            if id(value) not in near:
+                raise PayloadError(
+                    f"{shown(value)} deep inside the arguments: outputs are found directly among them, or one level "
+                    "down in a list, tuple or dict; put the rest together in the work"
+                )
             if parent._value is not NOT_SET and parent._run is not None and parent._run.state is State.SUCCEEDED:
-                return {**said, "value": parent._value}  # it has ended here, and may be forgotten before the child runs
+                # It has ended here, and may be forgotten before the child runs.
+                return output_form(parent._seq, path, whose, (parent._value,))
             parents.append((parent, task))
+            said = output_form(parent._seq, path, whose)
             for default in defaults:
                 said["default"] = encode(default, "the default of an output", self.kept_form)
             return said
@@ -141,3 +151,13 @@ class Door:
                 if one is not None and one.ended is None
                 for key in one.task._parents
             ]
+
+
+def _near(task: TaskRecord) -> Iterator[object]:
+    """The arguments, and what is in lists, tuples and dicts that are arguments: so deep an output is looked for."""
+    for value in (*(task._args or ()), *(task._kwargs or {}).values()):
+        yield value
+        if type(value) is list or type(value) is tuple:
+            yield from value
+        elif type(value) is dict:
+            yield from value.values()
