@@ -47,6 +47,7 @@ FLOORS: dict[str, int] = {
     "tickless.verbs": 4,
     "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
+    "tickless.declared": 4,
     "tickless.decorators": 4,
     "tickless.testing": 4,
     "tickless.cli": 4,
