@@ -27,8 +27,6 @@ from tickless import (
     State,
     StoreDown,
     Task,
-    TicklessError,
-    UnknownTask,
     every,
 )
 from tickless.declared import declare
@@ -285,6 +283,15 @@ def test_the_lock_is_free_while_what_is_due_runs() -> None:
     scheduler.close()
 
 
+def test_who_declares_after_the_start_has_it_looked_at(scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the dispatcher sleeps on, until somebody else rings."""
+    looks: list[int] = []
+    scheduler.start()
+    monkeypatch.setattr(scheduler, "_look", lambda: looks.append(1))
+    scheduler.every(minutes=5, name="a")(lambda: None)
+    assert looks == [1]
+
+
 def draft_of_now(scheduler: Scheduler, work: Callable[[], object]) -> Task[object]:
     return draft(scheduler, scheduler._clock, scheduler._now(), work, None)
 
@@ -352,17 +359,23 @@ def test_a_thread_that_declares_while_another_starts_loses_nothing() -> None:
         scheduler.close()
 
 
-def test_real_threads_and_the_real_clock_run_what_is_declared() -> None:
-    rang = threading.Event()
+def test_real_threads_and_the_real_clock_run_what_is_declared_before_the_start_and_after() -> None:
+    """After it, the dispatcher sleeps, and must be woken."""
+    before, later = threading.Event(), threading.Event()
     scheduler = Scheduler(observers=[])
 
     @scheduler.every(timedelta(milliseconds=5))
-    def beat() -> None:
-        rang.set()
+    def early() -> None:
+        before.set()
 
     with scheduler:
-        assert rang.wait(10)
-        assert beat.id is not None
-        scheduler.cancel(beat.id)
-    with pytest.raises((UnknownTask, TicklessError)):
-        scheduler.get("no such")
+        assert before.wait(10)
+        scheduler.cancel(early.name)
+        assert scheduler.wait(10)
+
+        @scheduler.every(timedelta(milliseconds=5))
+        def late() -> None:
+            later.set()
+
+        assert later.wait(10)
+        scheduler.cancel(late.name)

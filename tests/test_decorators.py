@@ -139,6 +139,22 @@ def test_options_are_of_one_call_and_are_added(scheduler: Scheduler) -> None:
         work.options(args=(1,))  # type: ignore[call-arg]  # what is meant
 
 
+def test_an_iterator_among_the_options_holds_for_each_call(scheduler: Scheduler) -> None:
+    """The check at the decoration would have emptied it, and the tasks would have no tags."""
+
+    @scheduler.task(tags=(tag for tag in "ab"))
+    def work() -> None: ...
+
+    @scheduler.every(minutes=5, tags=iter("cd"))
+    def beat() -> None: ...
+
+    scheduler.start()
+    later = work.options(tags=iter("ef"), when=after(5))
+    found = [task.info.tags for task in (work.schedule(), work.schedule(), later.schedule(), later.schedule())]
+    assert found == [("a", "b"), ("a", "b"), ("e", "f"), ("e", "f")]
+    assert scheduler.get(beat.name).tags == ("c", "d")
+
+
 def test_it_is_a_work_like_any_other_and_outputs_pass(scheduler: Scheduler) -> None:
     """`scheduler.schedule(f)`, as a callback, as a parent's child."""
 

@@ -7,7 +7,7 @@ recurs enters the store when the scheduler starts.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import FrozenInstanceError
 from datetime import date, datetime, time, timedelta, tzinfo
@@ -159,7 +159,7 @@ class TaskFunction(Declared, Generic[P, T]):
         """
         check_names("options", options, CallOptions.__annotations__, _ELSEWHERE["options"])
         copy: TaskFunction[P, T] = object.__new__(TaskFunction)
-        vars(copy).update(vars(self), _options={**self._options, **options})
+        vars(copy).update(vars(self), _options={**self._options, **_to_keep(options)})
         return copy
 
     if not TYPE_CHECKING:  # to which it has the attributes that it has, and they cannot be set
@@ -189,6 +189,11 @@ class TaskFunction(Declared, Generic[P, T]):
 
 
 OUR_FRAMES.add(TaskFunction.__call__.__code__)
+
+
+def _to_keep(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, to be used more than once: an iterator among them would be empty the second time."""
+    return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
 
 
 def _itself(thing: object) -> object:
@@ -292,7 +297,7 @@ def _declare(
     with told_where(origin):
         check_names(verb, options, _KNOWN[verb], _ELSEWHERE[verb])
         words = {name: value for name, value in options.items() if name not in RecurringOptions.__annotations__}
-        said = {name: value for name, value in options.items() if name not in words}
+        said = _to_keep({name: value for name, value in options.items() if name not in words})
         name = text("name", said["name"]) if "name" in said else _name(function, durable=scheduler._durable is not None)
         id = None
         if rule is not None:
