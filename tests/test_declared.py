@@ -302,8 +302,9 @@ def test_a_declaration_after_the_start_that_fails_is_none(scheduler: Scheduler) 
 
     def beat() -> None: ...
 
-    with pytest.raises(DuplicateId, match="is that of a task"):
+    with pytest.raises(DuplicateId, match="is that of a task") as caught:
         scheduler.every(minutes=5, id="a")(beat)
+    assert str(caught.value).count(__file__) == 1
     assert (scheduler._declared.named, scheduler._declared.listed, scheduler._declared.waiting) == ({}, {}, [])
     assert scheduler.every(minutes=5, id="b")(beat).id == "b"
 

@@ -268,6 +268,15 @@ def test_methods_are_refused_and_static_ones_are_not(scheduler: Scheduler) -> No
     assert Store.tidy() == Store().tidy() == 1
     assert Store.tidy.name.endswith("Store.tidy")
 
+    class Twice:
+        @scheduler.every(minutes=5, id="five")
+        @scheduler.every(minutes=7, id="seven")
+        @staticmethod
+        def tidy() -> int:
+            return 2
+
+    assert Twice.tidy.schedule().id != Twice.tidy.id == "five"
+
 
 def test_functions_that_others_have_wrapped_are_functions(scheduler: Scheduler) -> None:
     """`lru_cache`, a tracing decorator: the outermost is called, and the innermost has the place."""

@@ -61,6 +61,8 @@ def told_where(origin: Origin) -> Iterator[None]:
     try:
         yield
     except (TicklessError, TypeError) as error:
+        if str(error).startswith(f"{origin}: "):
+            raise
         kind = RuleError if isinstance(error, RuleError) else type(error)
         raise kind(f"{origin}: {error}") from error
 

@@ -7,6 +7,7 @@ recurs enters the store when the scheduler starts.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import FrozenInstanceError
@@ -203,7 +204,7 @@ def _itself(thing: object) -> object:
 def _standing(function: Callable[..., Any]) -> object:
     """What the function's module has under its name, as pickle looks for it."""
     try:
-        thing: object = inspect.getmodule(function)
+        thing: object = sys.modules.get(function.__module__)
         for part in function.__qualname__.split("."):
             thing = getattr(thing, part)
     except AttributeError:
@@ -339,10 +340,10 @@ def _function(verb: str, given: Any) -> tuple[Any, FunctionType]:
 
     Raises ScheduleError for what is none, or could not be called without an object.
     """
-    is_static = type(given) is staticmethod
-    function = given.__func__ if is_static else given
+    function: Any = given.__func__ if type(given) is staticmethod else given
     if issubclass(type(function), TaskFunction):
         function = function.__wrapped__
+    needs_no_object = function is not given
     what = f"@scheduler.{verb}"
     label = name_of(function, what)
     try:
@@ -357,7 +358,7 @@ def _function(verb: str, given: Any) -> tuple[Any, FunctionType]:
     with told_where(Origin(innermost, None)):
         name_of(innermost, what)
         owner = str(getattr(function, "__qualname__", label)).rpartition(".")[0]
-        if owner and not owner.endswith("<locals>") and not is_static:
+        if owner and not owner.endswith("<locals>") and not needs_no_object:
             raise ScheduleError(
                 f"{what}: is a method, and would be called without its object; decorate a function, or a static "
                 f"method, with {what} above @staticmethod"
