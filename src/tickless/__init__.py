@@ -1,6 +1,7 @@
 """tickless: keep the future in a heap, and let one thread sleep until the earliest entry is due."""
 
 from tickless.clocks import SystemClock
+from tickless.decorators import TaskFunction
 from tickless.drafts import Call
 from tickless.errors import (
     CancelledError,
@@ -42,6 +43,7 @@ from tickless.worker import current_run
 __all__ = [
     "Scheduler",
     "Task",
+    "TaskFunction",
     "Call",
     "Pool",
     "Retry",

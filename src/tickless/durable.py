@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from threading import Lock, Thread
+from typing import Any
 
 from tickless.bell import Bell
 from tickless.clocks import SystemClock, boot_id, elapsed_us
 from tickless.errors import PayloadError, StoreError
-from tickless.instants import SECOND_US, Clock, DrivenClock
-from tickless.options import Options
+from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
+from tickless.options import Options, policy_in
 from tickless.places import Keeps, Place
 from tickless.policies import Limit
 from tickless.pools import Pool
 from tickless.rules import Rule
 from tickless.stores.registered import Works
 from tickless.stores.sql import looking
+from tickless.stores.sql.batches import update_all
 from tickless.stores.sql.sqlite import Database, parse
 from tickless.stores.sql.store import MOST_GROUP, SqlStore
 from tickless.task import Task
@@ -99,6 +102,27 @@ class Durable:
         if said.get("id") is None:
             said["id"] = self.works.name_of(work)  # type: ignore[arg-type]  # what is no work is refused there
         return said
+
+    @contextmanager
+    def declaring(self, work: Callable[..., Any], name: str, instead_of: Callable[..., Any] | None) -> Iterator[None]:
+        """Have rows call the work that, unless what is done inside raises. The file is not touched.
+
+        Raises PayloadError when the name is another's.
+        """
+        declaring = getattr(self.works, "declaring", None)
+        with nullcontext() if declaring is None else declaring(work, name, instead_of):
+            yield
+
+    def check(self, task: Task[Any]) -> None:
+        """Raises PayloadError where the task could not be stored. The file is not touched."""
+        handler = policy_in(task._more).on_failure
+        if handler is not None:
+            self.works.name_of(handler)
+        self.store._pack(task)
+
+    def update_all(self, tasks: Sequence[Task[Any]], now: Instant) -> None:
+        """Enter each task, or update the one of its id: all or nothing."""
+        update_all(self.store, tasks, now)
 
 
 def clock_of(store: SqlStore) -> SystemClock:

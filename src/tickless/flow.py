@@ -6,13 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
-from types import MappingProxyType, TracebackType
+from types import FunctionType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, final
 
 from tickless.checks import text
 from tickless.conditions import check_conditions
 from tickless.core.record import TaskRecord
 from tickless.core.special import Asked, special_of
+from tickless.declared import check_open, declare
 from tickless.drafts import draft
 from tickless.errors import DependencyError, FlowError, UnknownTask, shown
 from tickless.instants import instant_of
@@ -191,9 +192,13 @@ class Flow:
         return tuple(self._tasks)
 
     def __call__(self, define: Callable[[Flow], object]) -> Flow:
-        """As a decorator: `define(flow)` is called at once, and then it is scheduled."""
+        """As a decorator: `define(flow)` is called at once, and what it defines is scheduled at the start."""
+        if type(define) is not FunctionType:
+            raise FlowError(f"flow {self.id}: {shown(define)} is no function, which could be called with the flow")
+        check_open(self._scheduler)
         define(self)
-        self._enter()
+        self._check()
+        declare(self._scheduler, define, self.id, self._enter)
         return self
 
     def __enter__(self) -> Flow:

@@ -49,20 +49,34 @@ class PolicyOptions(TypedDict, total=False):
     delivery: Delivery
 
 
-class CallOptions(PolicyOptions, total=False):
-    """The fields of `Call` after `work` and `when`."""
+class LimitOptions(TypedDict, total=False):
+    """What limits a rule, and spreads its fires."""
+
+    start: datetime | None
+    until: datetime | None
+    max_runs: int | None
+    jitter: float | timedelta | None
+
+
+class ArgumentOptions(TypedDict, total=False):
+    """What the work is called with."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] | None
+
+
+class TaskOptions(PolicyOptions, LimitOptions, total=False):
+    """All that may be said of a task but for its work, its arguments and its rule."""
+
     id: str | None
     name: str | None
     after_tasks: Iterable[Task[Any] | str]
     run_if: str
     priority: int
-    start: datetime | None
-    until: datetime | None
-    max_runs: int | None
-    jitter: float | timedelta | None
+
+
+class CallOptions(ArgumentOptions, TaskOptions, total=False):
+    """The fields of `Call` after `work` and `when`."""
 
 
 class Options(CallOptions, total=False):

@@ -11,11 +11,12 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack, cast, final
 
-from tickless import verbs
+from tickless import decorators, verbs
 from tickless.changes import skipped_now
 from tickless.checks import checked_clock, iterated, listed, whole
 from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
+from tickless.declared import Declarations
 from tickless.dispatcher import Dispatcher
 from tickless.drafts import DEFAULTS, Call, check_call, draft, draft_of, plain, plain_child
 from tickless.errors import ForkedScheduler, ScheduleError, UnknownTask, refuse_closed, shown
@@ -96,6 +97,7 @@ class Scheduler:
         """Guards the phase. Never held while anything is waited for."""
         self._closers: set[int] = set()
         """Numbers of tasks that close the scheduler from inside."""
+        self._declared = Declarations()
         self._stop_asked = False
         self._stop_bell: SignalBell | None = None
         self._make_store(Keeps(keep_finished, keep_runs, keep_rounds), place, given_clock)
@@ -227,6 +229,12 @@ class Scheduler:
             self._look()
         return answer
 
+    # Declaring
+
+    task = decorators.task
+    every = decorators.every
+    cron = decorators.cron
+
     # Changing what is listed
 
     reschedule = verbs.reschedule
@@ -329,8 +337,13 @@ class Scheduler:
     # Lifetime
 
     def start(self) -> None:
-        """Begin to run what is due. Starting twice is starting once. Raises SchedulerClosed after `close`."""
+        """Begin to run what is due. Starting twice is starting once. Raises SchedulerClosed after `close`.
+
+        What was declared enters the store, all of it or nothing; when it raises, it may be tried again.
+        """
         self._check_fork()
+        if self._phase in ("new", "running"):
+            self._declared.enter(self)
         with self._lifetime:
             if self._phase == "running":
                 return
@@ -347,6 +360,7 @@ class Scheduler:
             except BaseException:  # no thread to be had, or the store is away: it may be tried again
                 self._phase = "new"
                 raise
+        self._declared.enter(self)  # what another thread has declared meanwhile
         self._look()
 
     def run(self) -> bool:

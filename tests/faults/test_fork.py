@@ -42,6 +42,7 @@ def refusals(scheduler, task):
         "task.state": lambda: task.state, "task.reason": lambda: task.reason, "task.info": lambda: task.info,
         "task.next_fire": lambda: task.next_fire, "task.last_run": lambda: task.last_run, "task.runs": task.runs,
         "task.cancel": task.cancel, "task.wait": task.wait, "task.result": task.result,
+        "task()": lambda: scheduler.task(refusals), "every": lambda: scheduler.every(seconds=1)(refusals),
         "task.parents": lambda: task.parents, "task.children": lambda: task.children,
     }
     silent = []

@@ -52,6 +52,7 @@ FLOORS: dict[str, int] = {
     "tickless.plan": 4,
     "tickless.conditions": 4,
     "tickless.round": 4,
+    "tickless.declared": 4,
     "tickless.decorators": 4,
     "tickless.testing": 4,
     "tickless.cli": 4,

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, Never
+from typing import TYPE_CHECKING, Any, Never
 
 from tickless.errors import PayloadError, shown
 from tickless.stores.names import found, name_in_module
@@ -31,6 +32,17 @@ _NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_GENERATOR | inspect.CO_ASYNC_GENE
 """The flags of functions whose call runs nothing of them."""
 _NOBODYS = frozenset({*sys.stdlib_module_names, "tickless"})
 """Top-level modules whose functions no row names unless they are registered."""
+
+
+class Declared:
+    """A function that a decorator of a scheduler has declared: see `tickless.TaskFunction`. Rows name the function."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        __wrapped__: Work
+        _first: Work
+        """The one that is registered, of all that stand for the function."""
 
 
 class Works:
@@ -49,6 +61,8 @@ class Works:
         """
         self._by_name: dict[str, Work] = {}
         self._names: dict[object, str] = {}
+        self._replaced: list[Work] = []
+        """Kept, lest another gets the identity of one of them and so its name."""
         self._aliases = _straight(aliases or {})
         self._allowed: set[str] = set()
         """Names of functions that have been found, and need not be judged again."""
@@ -86,6 +100,23 @@ class Works:
         self._names.setdefault(_identity(work), name)
         return name
 
+    @contextmanager
+    def declaring(self, work: Work, name: str, instead_of: Work | None) -> Iterator[None]:
+        """Register a function that declares itself, and undo it when what is done inside raises.
+
+        `instead_of`: the one that had the name before its module was executed again. Rows that name it get the new one.
+        """
+        before = dict(self._by_name), dict(self._names)
+        try:
+            if instead_of is not None and self._by_name.get(name) is instead_of:
+                del self._by_name[name]
+                self._replaced.append(instead_of)
+            self.register(work, name)
+            yield
+        except BaseException:
+            self._by_name, self._names = before
+            raise
+
     def name_of(self, work: Work) -> str:
         """The name that a row keeps, by which `resolve` gives the very same work in this process.
 
@@ -95,6 +126,7 @@ class Works:
         name = self._names.get(_identity(work))
         if name is not None:
             return name
+        work = _bare(work)  # it may have been declared to another scheduler
         if type(work) is not FunctionType:
             _refuse(work, _why_no_name(work))
         name = name_in_module(work)
@@ -130,7 +162,7 @@ class Works:
         """The function that a module calls by that name. Raises LookupError, whose message is a reason."""
         if name not in self._allowed:
             self._check(name)
-        work = found(name)
+        work = _bare(found(name))
         if type(work) is not FunctionType:
             raise LookupError(f"a {type(work).__qualname__}, and no plain function: {REGISTER}")
         if name_in_module(work) != name:
@@ -155,10 +187,17 @@ class Works:
             raise LookupError(f"its module is none of those allowed here, {', '.join(self._allow)}: {REGISTER}")
 
 
-def _identity(work: object) -> object:
+def _bare(work: Any) -> Any:
+    """The function of one that was declared; all else as it is."""
+    return work.__wrapped__ if issubclass(type(work), Declared) else work
+
+
+def _identity(work: Any) -> object:
     """What two mentions of one work have in common: `o.method` makes another object each time."""
     if type(work) is MethodType:
         return id(work.__self__), id(work.__func__)
+    if issubclass(type(work), Declared):
+        return id(work._first)
     return id(work)
 
 

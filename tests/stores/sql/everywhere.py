@@ -20,7 +20,7 @@ from tickless.core import invariants
 from tickless.core.machine import Machine
 from tickless.durable import Durable
 from tickless.instants import Clock
-from tickless.places import Place
+from tickless.places import Keeps, Place
 from tickless.scheduler import Scheduler
 from tickless.stores.memory import MemoryStore
 from tickless.stores.sql.checking import check as check_rows
@@ -35,14 +35,12 @@ _make_store = Scheduler._make_store
 _check_records = invariants.check
 
 
-def _make_sql_store(
-    scheduler: Scheduler, keep_finished: int, keep_runs: int, place: Place | None, clock: Clock | None
-) -> None:
+def _make_sql_store(scheduler: Scheduler, keeps: Keeps, place: Place | None, clock: Clock | None) -> None:
     if place is not None:  # the test is about stores, and has said where
-        _make_store(scheduler, keep_finished, keep_runs, place, clock)
+        _make_store(scheduler, keeps, place, clock)
         return
     place = Place(f"sqlite:///{_folder}/{next(_numbers)}.db", "process", Keepsakes(), {}, 30_000_000, False, None)
-    _make_store(scheduler, keep_finished, keep_runs, place, clock)
+    _make_store(scheduler, keeps, place, clock)
     assert isinstance(scheduler._store, SqlStore)
     scheduler._store.claims._most_group = 1  # a worker takes what it runs and no more, as tests of an order expect
     assert scheduler._durable is not None
