@@ -147,6 +147,7 @@ class Claims:
         if any(of == pool for of, _ in self._taken):  # another worker's request came first
             return len(self._taken)
         room = self._room(pool, now)
+        self.let_go()  # before it is written: else each row of what has ended is written twice
         session.flush()
         queue = machine.pools[pool].queue
         found = []

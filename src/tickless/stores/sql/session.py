@@ -40,10 +40,10 @@ from tickless.stores.sql.rows import (
 )
 from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import load as load_statements
+from tickless.stores.sql.writing import inserts, updates
 
 ASK = load_statements("queries.sql")
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks "
-INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 PLACES = range(len(COLUMNS))
 POOL, POLICY, ENDED, LANE, KIN = AT["pool"], AT["policy"], AT["ended"], AT["lane"], AT["kin"]
 OWNER, TOKEN = AT["owner"], AT["token"]
@@ -397,13 +397,10 @@ class Session:
         db = self.db
         if gone:
             db.executemany(ASK.drop_task, gone)
-        for places, rows in changed.items():
-            said = ", ".join(f"{COLUMNS[place]} = ?" for place in places)
-            db.executemany(
-                f"UPDATE tasks SET {said} WHERE seq = ?", [(*[row[place] for place in places], row[0]) for row in rows]
-            )
-        if fresh:  # after the others, who may have given up their ids
-            db.executemany(INSERT, fresh)
+        for sql, rows in updates(changed):
+            db.executemany(sql, rows)
+        for sql, rows in inserts(fresh):  # after the others, who may have given up their ids
+            db.executemany(sql, rows)
         if self.new_links:
             links, self.new_links = self.new_links, {}
             db.executemany(ASK.link, [(parent, child._seq) for parent, kin in links.items() for child in kin])
