@@ -156,7 +156,7 @@ class SqlStore:
                 return False
             self._ask(lambda: self._pruner.prune(wall))
             return True  # there may be more, and something may have come due
-        if not self.transactions.rung and self.claims.are_served(now):
+        if not self.transactions.rung and now < self.claims.served_until:
             return False
         full: bool = self._ask(lambda: self._due(now, wall, limit))
         return full or self._pruner.is_due()
@@ -188,15 +188,15 @@ class SqlStore:
             claims.take(DEFAULT_POOL, now)
             if claims.more:
                 return False  # whoever has begun these takes the next ones
-        session.select("WHERE at <= ? AND trouble IS NULL AND at IS NOT NULL ORDER BY at, seq LIMIT ?", (now, limit))
+        if not claims.can_wait(now):
+            session.select_due(now, limit)
         return machine.surface(now, wall, limit)
 
     def next_wake(self) -> Instant | None:
         with self.transactions.lock:
             flush_at = self.claims.flush_at
             at = self.transactions.next
-            if self.claims.local(DEFAULT_POOL):
-                at = max(at, self.claims.look_at)
+            at = max(at, self.claims.served_until)
             stuck_at = self.claims.stuck_at
             first = (at, FOREVER if flush_at is None else flush_at, FOREVER if stuck_at is None else stuck_at)
             at = self.transactions.wake_at = min(first)
