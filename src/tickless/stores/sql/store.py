@@ -113,7 +113,7 @@ class SqlStore:
         self._ask(body)
 
     def add_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
-        outputs = [taken for task in tasks for taken in self._pack(task)]
+        outputs = _refuse_closed() if self.is_closed else self._door.pack_many(tasks)
 
         def body() -> None:
             self._prepare(tasks, outputs, now)
