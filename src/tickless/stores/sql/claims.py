@@ -378,6 +378,8 @@ class Claims:
     def let_go(self) -> None:
         """What has ended does not go on here any more; a zombie of it may."""
         loaded, own_runs = self._session.loaded, self._session.own_runs
+        if not own_runs:
+            return
         for seq in loaded.keys() & own_runs.keys():
             run, one = own_runs[seq], loaded[seq]
             if (run.state is State.RUNNING and one.task._run is run) or not self.is_mine(one, run):

@@ -308,7 +308,10 @@ class Session:
                 queue._lanes.clear()
                 queue._order = ()
         timeline = machine.timeline
-        if len(timeline) > len(timeline.alarms):
+        if not timeline.alarms:
+            timeline.heap.clear()
+            timeline.flood.clear()
+        elif len(timeline) > len(timeline.alarms):
             timeline.rebuild({})
         timeline.live = len(timeline.alarms)
         self.limits_read.clear()

@@ -110,7 +110,7 @@ class SqlStore:
             self.machine.registry.admit(task)
             self.machine.enter(task, now)
 
-        self._ask(body)
+        self._ask(body, only_adds=True)
 
     def add_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
         outputs = _refuse_closed() if self.is_closed else self._door.pack_many(tasks)
@@ -120,7 +120,7 @@ class SqlStore:
             self.machine.registry.admit_many(tasks)
             self.machine.enter_many(tasks, now)
 
-        self._ask(body)
+        self._ask(body, only_adds=True)
 
     def add_or(self, exists: Exists, task: TaskRecord, now: Instant) -> TaskRecord:
         outputs = self._pack(task)
@@ -135,7 +135,7 @@ class SqlStore:
         return entered
 
     def _pack(self, task: TaskRecord) -> list[Taken]:
-        return _refuse_closed() if self.is_closed else self._door.pack(task)
+        return _refuse_closed() if self.is_closed else self._door.pack_many((task,))
 
     def _prepare(self, tasks: Sequence[TaskRecord], outputs: Sequence[Taken], now: Instant) -> None:
         if self.is_closed:

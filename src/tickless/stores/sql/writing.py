@@ -50,10 +50,12 @@ class _Batch:
             db.executemany(ASK.drop_task, self.gone)
         for sql, values in self.steps.items():
             db.executemany(sql, values)
-        for sql, values in updates(self.changed):
-            db.executemany(sql, values)
-        for sql, values in inserts(self.fresh):  # after the others, who may have given up their ids
-            db.executemany(sql, values)
+        if self.changed:
+            for sql, values in updates(self.changed):
+                db.executemany(sql, values)
+        if self.fresh:  # after the others, who may have given up their ids
+            for sql, values in inserts(self.fresh):
+                db.executemany(sql, values)
         if session.new_links:
             links, session.new_links = session.new_links, {}
             db.executemany(ASK.link, [(parent, child._seq) for parent, kin in links.items() for child in kin])
