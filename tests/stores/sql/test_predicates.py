@@ -19,7 +19,7 @@ from tests.simulation.fleet import Fleet
 from tests.stores.sql import scenarios as of
 from tests.stores.sql import scenarios_of_leases as leases
 from tests.stores.sql.lab import Lab
-from tickless.stores.sql import claims, company, rescue, session, store, transactions
+from tickless.stores.sql import claims, company, rescue, session, store, transactions, writing
 from tickless.stores.sql.statements import load
 
 ASK = load("queries.sql")
@@ -272,7 +272,7 @@ KILLED: list[tuple[Query | Lines, Callable[[Lab], None]]] = [
         of.what_is_given_back_reserves_its_permit,
     ),
     (
-        line("what waited is kept as waiting", session, "one.kin = row[KIN]", "pass"),
+        line("what waited is kept as waiting", writing, "one.kin = row[KIN]", "pass"),
         of.a_child_that_runs_here_is_not_let_go_once_more,
     ),
     # telling

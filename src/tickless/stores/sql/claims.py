@@ -20,9 +20,9 @@ from tickless.records import EventKind, Outcome
 from tickless.states import DEFAULT_POOL, Reason, State
 from tickless.stores.payloads import encode
 from tickless.stores.sql import failpoints
-from tickless.stores.sql.calls import Ends, StoredCall
+from tickless.stores.sql.calls import StoredCall
 from tickless.stores.sql.rescue import Rescue
-from tickless.stores.sql.rows import AT, GIVES_RESULT, Loaded
+from tickless.stores.sql.rows import GIVES_RESULT, Loaded
 from tickless.stores.sql.session import ASK, Session
 from tickless.stores.sql.zombies import Zombies
 
@@ -94,6 +94,11 @@ class Claims:
         self.stuck_us = STUCK_US
         self.begun_at = 0
         """When a worker of this process began a run."""
+        self._look_at = 0
+        self._waits = False
+        """Whether it was found that those that are due can wait until then."""
+        self._left = 0
+        """How many of those that were taken ahead were left when that was last looked at."""
         self.more = False
         """Whether more is due that only waits for its turn."""
         self._returned: list[int] = []
@@ -122,7 +127,10 @@ class Claims:
         """Whether runs may be taken ahead for a worker of this process that is free."""
         if self._most_group == 1:
             return False
-        return self._slots[pool] > sum(policy_of(run.task).pool == pool for run in self._session.own_runs.values())
+        self.let_go()
+        ended = set(self._returned)
+        own_runs = self._session.own_runs.items()
+        return self._slots[pool] > sum(policy_of(run.task).pool == pool for seq, run in own_runs if seq not in ended)
 
     @property
     def stuck_at(self) -> int | None:
@@ -130,16 +138,25 @@ class Claims:
         return self.begun_at + self.stuck_us if any(self._local.values()) else None
 
     @property
-    def look_at(self) -> int:
-        """Until when those that are due are served."""
-        return self._taken_at[DEFAULT_POOL] + FLUSH_US
-
-    def are_served(self, now: Instant) -> bool:
-        """Whether workers are at those that are due: they will take the next ones themselves, so nobody else need look.
-
-        Not for longer than a moment: a worker may be busy for hours.
+    def served_until(self) -> int:
+        """Until when workers are at those that are due: they will take the next ones themselves, so nobody else need
+        look. Not for longer than a moment: a worker may be busy for hours.
         """
-        return bool(self._local[DEFAULT_POOL]) and now < self.look_at
+        return self._look_at if self._local[DEFAULT_POOL] or self._waits else 0
+
+    def can_wait(self, now: Instant) -> bool:
+        """Whether workers have begun some of what was taken ahead, and only such are due as they take next: then these
+        need not be written down as ready before. Asked in a transaction.
+        """
+        left, before = len(self._local[DEFAULT_POOL]), self._left
+        self._left = left
+        self._waits = self.more and left < before and not self._is_apart_due(now)
+        if self._waits:
+            self._look_at = now + FLUSH_US
+        return self._waits
+
+    def _is_apart_due(self, now: Instant) -> bool:
+        return self._session.db.execute(ASK.apart_due, (now,)).fetchone() is not None
 
     def take(self, pool: str, now: Instant) -> int:
         """Take as many runs as there is room for, now RUNNING; in a transaction. Gives how many."""
@@ -147,6 +164,7 @@ class Claims:
         if any(of == pool for of, _ in self._taken):  # another worker's request came first
             return len(self._taken)
         room = self._room(pool, now)
+        self.let_go()  # before it is written: else each row of what has ended is written twice
         session.flush()
         queue = machine.pools[pool].queue
         found = []
@@ -156,7 +174,7 @@ class Claims:
             while not found and bad < session.bad:  # those that were found cannot be used, and are set aside now
                 bad, found = session.bad, session.select(ready, (lane, room))
         if found:
-            self._see_lower(lane, found[-1].task._priority)
+            session.see_lower(lane, found[-1].task._priority)
             session.put_in_order(queue)
         elif pool == DEFAULT_POOL and not queue.claims:
             self.surface(now, room)
@@ -188,12 +206,11 @@ class Claims:
         """
         session = self._session
         self.more = False
-        if self._most_group == 1 or session.db.execute(ASK.apart_due, (now,)).fetchone() is not None:
+        if self._most_group == 1 or self._is_apart_due(now):
             return
-        due = "WHERE at <= ? AND trouble IS NULL AND at IS NOT NULL ORDER BY at, seq LIMIT ?"
-        found = session.select(due, (now, room))
+        found = session.select_due(now, room)
         self._machine.surface(now, Instant(now + self._machine.offset), room)
-        self.more = len(found) >= room
+        self.more = found >= room
 
     def _room(self, pool: str, now: Instant) -> int:
         """As many as there are free slots; or as will have begun in some 20 ms, judging by the last group."""
@@ -201,16 +218,9 @@ class Claims:
         free = max(1, self._slots[pool] - len(self._session.own_runs))
         self._group[pool] = room = min(max(free, min(before * GROUP_US // lasted, before * 2)), self._most_group)
         self._taken_at[pool] = now
+        if pool == DEFAULT_POOL:
+            self._look_at, self._waits = now + FLUSH_US, False
         return room
-
-    def _see_lower(self, lane: str, priority: int) -> None:
-        """Of each lower priority the first, since its turn may have come."""
-        session = self._session
-        while (row := session.db.execute(ASK.lower_priority, (lane, priority)).fetchone()) is not None:
-            priority = row[0]
-            session.select(
-                "WHERE lane = ? AND trouble IS NULL AND priority = ? ORDER BY turn LIMIT 1", (lane, priority)
-            )
 
     def _start(self, task: TaskRecord, started: Instant) -> RunRecord | None:
         """The run of a task that was taken from its queue; None when it is too late for it."""
@@ -232,20 +242,10 @@ class Claims:
         self._tokens[task._seq] = loaded.token
         self._leases[task._seq] = loaded.lease
         if task._more is not None and task._more.outputs and type(task._work) is StoredCall:
-            task._work.ends = self._ends_of(task)
+            task._work.ends = session.ends_of(task)
         if machine.post_started is not None:
             machine.post_started(EventKind.STARTED, started, task, run.due)
         return run
-
-    def _ends_of(self, task: TaskRecord) -> Ends:
-        """How the parents ended, and their results."""
-        ends = {}
-        for key in task._parents:
-            parent = self._session.load(key if isinstance(key, int) else key[0])
-            if parent is not None and parent.row is not None:
-                state = parent.row[AT["state"]]
-                ends[parent.task._seq] = None if state is None else State(state), parent.value
-        return ends
 
     def hindrance(self, run: RunRecord, now: Instant) -> Outcome | PayloadError | None:
         """Why a run that was taken does not begin: it has ended so; or it cannot be called. None: it begins.
@@ -378,6 +378,8 @@ class Claims:
     def let_go(self) -> None:
         """What has ended does not go on here any more; a zombie of it may."""
         loaded, own_runs = self._session.loaded, self._session.own_runs
+        if not own_runs:
+            return
         for seq in loaded.keys() & own_runs.keys():
             run, one = own_runs[seq], loaded[seq]
             if (run.state is State.RUNNING and one.task._run is run) or not self.is_mine(one, run):
@@ -410,6 +412,7 @@ class Claims:
         if self._taken:
             self.begun_at = max(self.begun_at, self._taken_at[self._taken[-1][0]])
             self._taken.clear()
+            self._left = len(self._local[DEFAULT_POOL])
             if self.claimed is not None:
                 self.claimed()
             failpoints.reach("take.after")

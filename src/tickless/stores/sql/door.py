@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 from tickless.core.record import NOT_SET, TaskRecord
@@ -14,7 +15,7 @@ from tickless.states import State
 from tickless.stores.payloads import encode
 from tickless.stores.registered import Works
 from tickless.stores.sql import looking
-from tickless.stores.sql.calls import output_form, pack
+from tickless.stores.sql.calls import StoredCall, output_form, pack
 from tickless.stores.sql.claims import MOST_RESULT
 from tickless.stores.sql.rows import GIVES_RESULT, Loaded
 from tickless.stores.sql.session import ASK, Session
@@ -73,6 +74,27 @@ class Door:
         if more is not None:
             more.outputs = kept_outputs or bool(parents)
         return parents
+
+    def pack_many(self, tasks: Sequence[TaskRecord]) -> list[Taken]:
+        """The same for a batch. Plain calls of one function are one, so that its name is asked for once."""
+        calls: dict[FunctionType, StoredCall] = {}
+        outputs: list[Taken] = []
+        for task in tasks:
+            work = task._work
+            if (
+                type(work) is not FunctionType
+                or task._args
+                or task._kwargs
+                or task._more is not None
+                or task._rule is not None
+            ):
+                outputs += self.pack(task)
+                continue
+            call = calls.get(work)
+            if call is None:
+                call = calls[work] = StoredCall(self._works, self._works.name_of(work), None)
+            task._work, task._args, task._kwargs = call, (), None
+        return outputs
 
     def kept_form(self, value: Any) -> dict[str, Any] | None:
         """The form of a value that has none of its own: in tests only."""

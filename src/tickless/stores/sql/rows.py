@@ -45,12 +45,14 @@ _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 class Loaded:
     """A record that was loaded, and what the machine does not know of it."""
 
-    __slots__ = ("chief", "ended", "kin", "lease", "owner", "row", "task", "token", "turn", "value")
+    __slots__ = ("chief", "ended", "is_plain", "kin", "lease", "owner", "row", "task", "token", "turn", "value")
 
     def __init__(self, task: TaskRecord) -> None:
         self.task = task
         self.row: Row | None = None
         """As it was last read or written; None: it has none yet."""
+        self.is_plain = False
+        """Whether that is the row of a plain task, which waits for its time or runs: see `plain.py`."""
         self.ended: int | None = None
         self.turn: int | None = None
         self.chief: int | None = None
@@ -96,10 +98,19 @@ class Rows:
         self.lanes: dict[ReadyQueue, str] = {}
         """The queue -> its name in the column `lane`."""
         self._policies: dict[str, Policy] = {}
+        self.calls: dict[str, StoredCall] = {}
+        """Work -> its call without arguments, which those share that are loaded in one transaction."""
 
     def blank(self, seq: int) -> TaskRecord:
         """A record to be decoded into."""
         task = self.make(None, (), None, None, "", 0, None, None, False, None, (), self.owner)
+        task._seq = seq
+        return task
+
+    def plain(self, seq: int, name: str, work: str) -> TaskRecord:
+        """The record of a plain task that has no place in time yet."""
+        call = self._call(work)
+        task = self.make(call, (), None, None, name, 0, None, None, False, None, (), self.owner)
         task._seq = seq
         return task
 
@@ -278,8 +289,16 @@ class Rows:
         """The call that the record has already, if it is this one: a worker may be inside of it."""
         there = task._work
         if type(there) is StoredCall and there.name == name and there.args == args:
-            return there
-        return StoredCall(self.works, name, args)
+            may_be_old = args is None and there.found is not None and task._run is None
+            if not may_be_old:  # else another that shares it may have found the function long ago
+                return there
+        return StoredCall(self.works, name, args) if args is not None else self._call(name)
+
+    def _call(self, name: str) -> StoredCall:
+        call = self.calls.get(name)
+        if call is None:
+            call = self.calls[name] = StoredCall(self.works, name, None)
+        return call
 
     def _policy_of(self, text: str) -> Policy:
         policy = self._policies.get(text)

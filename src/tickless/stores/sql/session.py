@@ -9,44 +9,30 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
-from itertools import compress
-from operator import ne
 from typing import Any
-from weakref import WeakValueDictionary
 
 from tickless.core.machine import AWAKE, Machine
 from tickless.core.permits import LimitState
 from tickless.core.ready import PoolState, ReadyQueue
 from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord
 from tickless.core.registry import Registry
-from tickless.core.special import is_unlisted, special_in
 from tickless.errors import PayloadError
+from tickless.instants import Instant
 from tickless.policies import Limit
-from tickless.stores.sql import shared
-from tickless.stores.sql.calls import StoredCall, pack_handler
-from tickless.stores.sql.rows import (
-    AT,
-    AWAITED,
-    COLUMNS,
-    HAS_CHILDREN,
-    WAITS,
-    Loaded,
-    Row,
-    Rows,
-    run_of_row,
-    run_row,
-)
+from tickless.stores.sql import plain, shared, writing
+from tickless.stores.sql.alive import Alive
+from tickless.stores.sql.calls import Ends
+from tickless.stores.sql.kin import Kin
+from tickless.stores.sql.rows import AT, COLUMNS, HAS_CHILDREN, STATES, WAITS, Loaded, Row, Rows, run_of_row
 from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import load as load_statements
 
 ASK = load_statements("queries.sql")
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks "
-INSERT = f"INSERT INTO tasks ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
-PLACES = range(len(COLUMNS))
-POOL, POLICY, ENDED, LANE, KIN = AT["pool"], AT["policy"], AT["ended"], AT["lane"], AT["kin"]
-OWNER, TOKEN = AT["owner"], AT["token"]
+POOL, OWNER, TOKEN = AT["pool"], AT["owner"], AT["token"]
+DUE = "WHERE at <= ? AND trouble IS NULL AND at IS NOT NULL ORDER BY at, seq LIMIT ?"
 FEW = 64
 """How many runs that wait for a limit are loaded beyond those that may let one go."""
 
@@ -63,45 +49,6 @@ class LoadedTasks(Registry):
         return task
 
 
-class Kin:
-    """The children of a task that is loaded: read when somebody asks for them, which is when it ends."""
-
-    __slots__ = ("_items", "_parent", "_session")
-
-    def __init__(self, session: Session, parent: TaskRecord) -> None:
-        self._session = session
-        self._parent = parent
-        self._items: list[Any] | None = None
-
-    def _all(self) -> list[Any]:
-        if self._items is None:
-            self._items = [loaded.task for loaded in self._session.children_of(self._parent._seq)]
-        return self._items
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __len__(self) -> int:
-        """Those that are here: `core.graph` asks before it looks whether any may go."""
-        return 0 if self._items is None else len(self._items)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._all())
-
-    def __setitem__(self, place: Any, value: Any) -> None:
-        self._all()[place] = value
-
-    def append(self, child: Any) -> None:
-        if self._items is not None:
-            self._items.append(child)
-        self._session.new_links.setdefault(self._parent._seq, []).append(child)
-
-    def remove(self, child: Any) -> None:
-        if self._items is not None:
-            self._items.remove(child)
-        self._session.new_links[self._parent._seq].remove(child)
-
-
 class Session:
     """One per store. Everything here is called under the store's lock, and all but `__init__` inside a transaction."""
 
@@ -111,9 +58,10 @@ class Session:
         self.machine = machine
         machine.registry = LoadedTasks(1 << 60)
         machine.wake_at = AWAKE  # the store itself tells when to wake: it knows all rows
-        self.alive: WeakValueDictionary[int, TaskRecord] = WeakValueDictionary()
-        """One record a task, for as long as anybody holds it."""
+        self.alive = Alive()
         self.loaded: dict[int, Loaded] = {}
+        self.fresh: dict[int, tuple[TaskRecord, plain.New]] = {}
+        """The plain tasks that this transaction has written for the first time, and as what."""
         self.kept: dict[int, Loaded] = {}
         """Of what runs here: as it was when this process last committed. Good while nobody else has."""
         self.own_runs: dict[int, RunRecord] = {}
@@ -189,12 +137,32 @@ class Session:
         found = self.db.execute(SELECT + where, args).fetchall()
         return [one for row in found if (one := self.take_in(row)) is not None]
 
+    def select_due(self, now: Instant, limit: int) -> int:
+        """Load the tasks whose time has come, the earliest first, at most so many. Gives how many were found."""
+        found = self.db.execute(plain.SELECT + DUE, (now, limit)).fetchall()
+        others, bad = [], self.bad
+        here = (self.loaded, self.fresh, self.kept, self.own_runs, self.zombies)
+        for seq, name, work, at, token, is_plain in found:
+            if not is_plain or any(seq in those for those in here) or self.alive.get(seq) is not None:
+                others.append(seq)
+                continue
+            task = self.rows.plain(seq, name, work)
+            loaded = self.loaded[seq] = Loaded(task)
+            loaded.row, loaded.is_plain, loaded.token = plain.waiting_row(seq, name, work, at, token), True, token
+            self.alive.put(task)
+            self.machine.registry.live[seq] = task
+            task._entry = self.machine.timeline.push(at, seq)
+        self.load_many(others)
+        return len(found) - (self.bad - bad)
+
     def take_in(self, row: Row) -> Loaded | None:
         """Have the machine know the record of this row. None for one that cannot be used: that is written to it."""
         seq = row[0]
         there = self.loaded.get(seq)
         if there is not None:
             return there
+        if seq in self.fresh:
+            return self.adopt(self.fresh[seq][0])
         self.kept.pop(seq, None)  # this row is newer
         if row[AT["trouble"]] is not None:
             return None
@@ -212,7 +180,7 @@ class Session:
             self.set_aside(seq, str(problem))
             return None
         if is_new:
-            self.alive[seq] = task
+            self.alive.put(task)
         return self._enter(loaded)
 
     def set_aside(self, seq: int, why: str) -> None:
@@ -278,15 +246,28 @@ class Session:
             (f"limit:{name}", FEW + len(self.own_runs)),
         )
 
+    def see_lower(self, lane: str, priority: int) -> None:
+        """Load of each lower priority in the queue the first, since its turn may have come."""
+        while (row := self.db.execute(ASK.lower_priority, (lane, priority)).fetchone()) is not None:
+            priority = row[0]
+            self.select("WHERE lane = ? AND trouble IS NULL AND priority = ? ORDER BY turn LIMIT 1", (lane, priority))
+
+    def ends_of(self, task: TaskRecord) -> Ends:
+        """How its parents ended, and their results."""
+        ends = {}
+        for key in task._parents:
+            parent = self.load(key if isinstance(key, int) else key[0])
+            if parent is not None and parent.row is not None:
+                state = parent.row[AT["state"]]
+                ends[parent.task._seq] = None if state is None else STATES[state], parent.value
+        return ends
+
     def children_of(self, parent: int) -> list[Loaded]:
         """The children of a task, in the order of linking, those that were linked just now included."""
         seqs = [seq for (seq,) in self.db.execute(ASK.linked, (parent,)).fetchall()]
         self.load_many(seqs)
         found = [loaded for seq in seqs if (loaded := self.load(seq)) is not None]
-        for child in self.new_links.get(parent, ()):
-            if child._seq not in self.loaded:
-                self._is_new(child)
-            found.append(self.loaded[child._seq])
+        found += [self.adopt(child) for child in self.new_links.get(parent, ())]
         return found
 
     def put_in_order(self, queue: ReadyQueue) -> None:
@@ -300,125 +281,8 @@ class Session:
 
     # Out
 
-    def flush(self) -> None:
-        """Write what has changed."""
-        machine = self.machine
-        live, waiting, loaded, named = machine.registry.live, machine.waiting, self.loaded, machine.registry.named
-        for task in (*live.values(), *machine.registry.finished):
-            if task._seq not in loaded:
-                self._is_new(task)
-        self._give_turns()
-        gone: list[tuple[int]] = []
-        fresh: list[Row] = []
-        changed: dict[tuple[int, ...], list[Row]] = {}
-        for seq, one in loaded.items():
-            task = one.task
-            if one.ended is None and seq not in live:
-                self.ended.append(task)
-                self.awaited = self.awaited or bool(one.kin & AWAITED)
-                if one.row is not None:
-                    self.shared.live -= 1
-                if is_unlisted(task):
-                    gone.append((seq,))
-                    one.ended = -1
-                    continue
-                one.ended = self.shared.next_turn()
-                self.written += 1
-            elif one.ended == -1:
-                continue
-            children = task._children
-            if children is not None and one.ended is None and type(children) is list:
-                self.new_links.setdefault(seq, []).extend(children)
-                task._children = Kin(self, task)  # type: ignore[assignment]
-                one.kin |= HAS_CHILDREN
-            if task._more is not None and task._more.history:
-                self._write_runs(task, task._more.history)
-            is_named = task._id is None or named.get(task._id) is task
-            row, old = self.rows.encode(one, waits=task in waiting, named=is_named), one.row
-            one.kin = row[KIN]
-            if old is None:
-                if one.ended is None:
-                    self.shared.live += 1
-                fresh.append(row)
-                self._write_tags(seq, (), () if one.ended is not None else _tags(task))
-            elif row != old:
-                places = tuple(compress(PLACES, map(ne, row, old)))
-                changed.setdefault(places, []).append(row)
-                if (row[POLICY] or old[POLICY]) and (row[POLICY] != old[POLICY] or row[ENDED] != old[ENDED]):
-                    self._write_tags(seq, None, () if one.ended is not None else _tags(task))
-                if old[LANE] is not None and row[LANE] != old[LANE]:
-                    self.lanes.add(old[LANE])
-            else:
-                continue
-            if row[LANE] is not None and (old is None or row[LANE] != old[LANE]):
-                self.lanes.add(row[LANE])
-                self.filled.add(row[LANE])
-            one.row = row
-        self._write(gone, fresh, changed)
-        self.shared.write()
-
-    def adopt(self, task: TaskRecord) -> Loaded:
-        """What is known of a task of the machine, which may have come in this transaction."""
-        if task._seq not in self.loaded:
-            self._is_new(task)
-        return self.loaded[task._seq]
-
-    def _is_new(self, task: TaskRecord) -> None:
-        one = self.loaded[task._seq] = Loaded(task)
-        if task._args or (
-            task._work is not None and type(task._work) is not StoredCall
-        ):  # a handler, whose argument is the run that failed
-            pack_handler(self.rows.works, task)
-        special = special_in(task)
-        if special is not None and special.chief is not None:
-            one.chief = special.chief._seq
-        self.alive[task._seq] = task
-
-    def _give_turns(self) -> None:
-        """Each that has become ready gets its place in its queue, behind all others; or before, if it took a turn."""
-        loaded = self.loaded
-        for queue in self.rows.lanes:
-            if not queue.claims:
-                continue
-            for lane in queue._lanes.values():
-                before = True
-                for task in lane:
-                    one = loaded.get(task._seq)
-                    if one is None:  # it came and went within this transaction
-                        continue
-                    if one.turn is not None and one.row is not None and one.row[LANE] == self.rows.lanes[queue]:
-                        before = False
-                    elif task in queue.claims:
-                        special = special_in(task)
-                        first = before and special is not None and special.takes_turn
-                        one.turn = -self.shared.next_turn() if first else self.shared.next_turn()
-
-    def _write(self, gone: list[tuple[int]], fresh: list[Row], changed: dict[tuple[int, ...], list[Row]]) -> None:
-        db = self.db
-        if gone:
-            db.executemany(ASK.drop_task, gone)
-        for places, rows in changed.items():
-            said = ", ".join(f"{COLUMNS[place]} = ?" for place in places)
-            db.executemany(
-                f"UPDATE tasks SET {said} WHERE seq = ?", [(*[row[place] for place in places], row[0]) for row in rows]
-            )
-        if fresh:  # after the others, who may have given up their ids
-            db.executemany(INSERT, fresh)
-        if self.new_links:
-            links, self.new_links = self.new_links, {}
-            db.executemany(ASK.link, [(parent, child._seq) for parent, kin in links.items() for child in kin])
-
-    def _write_runs(self, task: TaskRecord, history: deque[RunRecord]) -> None:
-        self.db.executemany(ASK.add_run, [run_row(task._seq, run) for run in history])
-        self.grown.add(task._seq)
-        self.written += len(history)
-        history.clear()
-
-    def _write_tags(self, seq: int, old: Sequence[str] | None, new: Sequence[str]) -> None:
-        if old is None:
-            self.db.execute(ASK.drop_tags, (seq,))
-        if new:
-            self.db.executemany(ASK.add_tag, [(tag, seq) for tag in new])
+    flush = writing.flush
+    adopt = writing.adopt
 
     def forget(self, *, undone: bool = False, shown: bool = False) -> None:
         """Drop what was loaded. `undone`: nothing was written, so what the records say is not so. `shown`: they were
@@ -431,6 +295,8 @@ class Session:
         if undone:
             self.kept.clear()
         self.loaded.clear()
+        self.fresh.clear()
+        self.rows.calls.clear()
         machine.registry.live.clear()
         machine.registry.named.clear()
         machine.registry.finished.clear()
@@ -442,7 +308,10 @@ class Session:
                 queue._lanes.clear()
                 queue._order = ()
         timeline = machine.timeline
-        if len(timeline) > len(timeline.alarms):
+        if not timeline.alarms:
+            timeline.heap.clear()
+            timeline.flood.clear()
+        elif len(timeline) > len(timeline.alarms):
             timeline.rebuild({})
         timeline.live = len(timeline.alarms)
         self.limits_read.clear()
@@ -472,8 +341,3 @@ class Session:
         task = self.loaded[seq].task
         found = self.db.execute(ASK.newest_runs, (seq, limit)).fetchall()
         return [run_of_row(task, row) for row in reversed(found)]
-
-
-def _tags(task: TaskRecord) -> tuple[str, ...]:
-    special = special_in(task)
-    return () if special is None or special.unlisted else special.policy.tags

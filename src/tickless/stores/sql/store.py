@@ -108,17 +108,17 @@ class SqlStore:
             self.machine.registry.admit(task)
             self.machine.enter(task, now)
 
-        self._ask(body)
+        self._ask(body, only_adds=True)
 
     def add_many(self, tasks: Sequence[TaskRecord], now: Instant) -> None:
-        outputs = [taken for task in tasks for taken in self._pack(task)]
+        outputs = refuse_closed() if self.is_closed else self._door.pack_many(tasks)
 
         def body() -> None:
             self._prepare(tasks, outputs, now)
             self.machine.registry.admit_many(tasks)
             self.machine.enter_many(tasks, now)
 
-        self._ask(body)
+        self._ask(body, only_adds=True)
 
     def add_or(self, exists: Exists, task: TaskRecord, now: Instant) -> TaskRecord:
         outputs = self._pack(task)
@@ -133,7 +133,7 @@ class SqlStore:
         return entered
 
     def _pack(self, task: TaskRecord) -> list[Taken]:
-        return refuse_closed() if self.is_closed else self._door.pack(task)
+        return refuse_closed() if self.is_closed else self._door.pack_many((task,))
 
     def _prepare(self, tasks: Sequence[TaskRecord], outputs: Sequence[Taken], now: Instant) -> None:
         if self.is_closed:
@@ -154,7 +154,7 @@ class SqlStore:
                 return False
             self._ask(lambda: self._pruner.prune(wall))
             return True  # there may be more, and something may have come due
-        if not self.transactions.rung and self.claims.are_served(now):
+        if not self.transactions.rung and now < self.claims.served_until:
             return False
         full: bool = self._ask(lambda: self._due(now, wall, limit))
         return full or self._pruner.is_due()
@@ -186,15 +186,15 @@ class SqlStore:
             claims.take(DEFAULT_POOL, now)
             if claims.more:
                 return False  # whoever has begun these takes the next ones
-        session.select("WHERE at <= ? AND trouble IS NULL AND at IS NOT NULL ORDER BY at, seq LIMIT ?", (now, limit))
+        if not claims.can_wait(now):
+            session.select_due(now, limit)
         return machine.surface(now, wall, limit)
 
     def next_wake(self) -> Instant | None:
         with self.transactions.lock:
             flush_at = self.claims.flush_at
             at = self.transactions.next
-            if self.claims.local(DEFAULT_POOL):
-                at = max(at, self.claims.look_at)
+            at = max(at, self.claims.served_until)
             stuck_at = self.claims.stuck_at
             first = (at, FOREVER if flush_at is None else flush_at, FOREVER if stuck_at is None else stuck_at)
             at = self.transactions.wake_at = min(first)

@@ -32,10 +32,12 @@ COUNTED = 128
 class _Request:
     """One verb, to be done in a transaction."""
 
-    __slots__ = ("body", "done", "error", "result")
+    __slots__ = ("body", "done", "error", "only_adds", "result")
 
-    def __init__(self, body: Callable[[], Any]) -> None:
+    def __init__(self, body: Callable[[], Any], only_adds: bool) -> None:
         self.body = body
+        self.only_adds = only_adds
+        """Whether it changes no row that was there, unless it loads that."""
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
@@ -105,12 +107,12 @@ class Transactions:
 
     # Doing
 
-    def ask(self, body: Callable[[], Any]) -> Any:
+    def ask(self, body: Callable[[], Any], *, only_adds: bool = False) -> Any:
         """Have it done in a transaction: this thread's, or that of whoever has the lock. What it raises is raised.
 
         A body that raises a TicklessError has changed nothing. StoreError: nothing of the whole transaction was done.
         """
-        request = _Request(body)
+        request = _Request(body, only_adds)
         try:
             self._requests.append(request)
             with self.lock:
@@ -227,7 +229,7 @@ class Transactions:
             claims.let_go()
             failpoints.reach("work.after")
             session.flush()
-            self._look_around()
+            self._look_around(only_adds=not said and all(request.only_adds for request in requests))
             failpoints.reach("write.after")
             db.commit()
             for request in requests:
@@ -255,13 +257,16 @@ class Transactions:
 
     # What follows
 
-    def _look_around(self) -> None:
-        """What can only be asked while the transaction lasts."""
+    def _look_around(self, *, only_adds: bool) -> None:
+        """What can only be asked while the transaction lasts. `only_adds`: there are new tasks, and what they load."""
         session = self._session
         for lane in session.lanes:
             self._claims.ready[lane] = self._db.execute(ASK.ready, (lane, COUNTED)).fetchone()[0]
-        head = session.head()
-        self._head = FOREVER if head is None else head
+        if only_adds and not session.loaded and not session.bad:
+            self._head = min([self._head, *(values[3] for _, values in session.fresh.values())])
+        else:
+            head = session.head()
+            self._head = FOREVER if head is None else head
         self._lease_at = FOREVER
         if self.company.others and self.company.number is not None:
             lease = self._db.execute(ASK.first_lease, (self.company.number,)).fetchone()[0]
@@ -271,7 +276,9 @@ class Transactions:
         session, claims = self._session, self._claims
         ends, awaited = session.ended, session.awaited
         # Not of any queue that was only looked at: two processes with something ready would ring each other for ever.
-        is_ready = any(claims.ready.get(lane) for lane in session.filled if lane.startswith("pool:"))
+        is_ready = bool(session.filled) and any(
+            claims.ready.get(lane) for lane in session.filled if lane.startswith("pool:")
+        )
         returned = claims.committed()
         had_claims, self._had_claims = self._had_claims, claims.any()
         session.forget()
@@ -296,7 +303,8 @@ class Transactions:
             # Who knows of no lease of ours is told of the first; from then on it looks again whenever one ends.
             has_first = self._had_claims and not had_claims
             self._tell_others(is_ready or awaited or has_first or (bool(ends) and not session.shared.live))
-        local = session.machine.timeline.head({})
+        timeline = session.machine.timeline
+        local = timeline.head({}) if timeline.alarms else None  # no task is loaded any more
         self.next = min(self._head, self._lease_at, FOREVER if local is None else local)
         if self.next < self.wake_at:
             self.wake_at = self.next  # it is told of once
