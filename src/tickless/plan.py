@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from tickless.core.record import More, RunRecord, TaskRecord
-from tickless.core.rounds import OPENS, Opens
+from tickless.core.rounds import OPENS, Opens, work_of_rounds
 from tickless.core.special import Special, special_of
 from tickless.instants import datetime_of
 from tickless.output import replaced
@@ -26,6 +26,10 @@ class Param:
     def __init__(self, name: str | None) -> None:
         self.name = name
         """None: the instant that the round was planned for."""
+
+    def stored_param(self) -> str | None:
+        """For a store that keeps arguments as text: its name."""
+        return self.name
 
     def __repr__(self) -> str:
         return "flow.due" if self.name is None else f"flow.param({self.name!r})"
@@ -48,6 +52,10 @@ class FlowPlan:
 
     def __call__(self) -> Opens:
         return OPENS
+
+    def tickless_parts(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+        """For who calls it in another process."""
+        return work_of_rounds, (), {}
 
     def tasks(self, one: TaskRecord, old: Mapping[str, TaskRecord]) -> list[TaskRecord]:
         """See `core.rounds.Plan`."""

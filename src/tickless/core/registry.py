@@ -8,7 +8,7 @@ from typing import Never
 
 from tickless.core import graph
 from tickless.core.record import TaskRecord, ended, without_value
-from tickless.core.special import is_unlisted, numbers_of, round_of, rounds_of
+from tickless.core.special import is_unlisted, numbers_of, round_of, rounds_of, special_of
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
 SLACK = 256
@@ -133,6 +133,15 @@ class Registry:
 
     def put_aside(self, task: TaskRecord) -> None:
         """A task has ended that is not listed among the finished: an occurrence, a handler, or a task of a round."""
+
+    def trim_rounds(self, flow: TaskRecord, keep: int) -> None:
+        """Forget the oldest rounds beyond those that are kept; what goes on is not counted."""
+        over = [one for one in rounds_of(flow) if ended(one)]
+        for one in over[: max(0, len(over) - keep)]:
+            rounds = special_of(flow).rounds
+            assert rounds is not None
+            rounds.remove(one)
+            self.forget_round(one)
 
     def live_round(self, number: int) -> TaskRecord | None:
         """The round of that number, while it goes on."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tickless.core import graph, permits
 from tickless.core.cancel import cancel
-from tickless.core.record import RunRecord, TaskRecord, ended, key_of
+from tickless.core.record import SEQ_BITS, RunRecord, TaskRecord, ended, key_of
 from tickless.core.special import Asked, Round, is_open_round, policy_of, round_of, special_of
 from tickless.core.stopping import ask_to_stop as set_flag
 from tickless.core.stopping import is_to_stop
@@ -39,6 +39,11 @@ class Opens(Enum):
 
 
 OPENS = Opens.ROUND
+
+
+def work_of_rounds() -> Opens:
+    """The work of every flow, for who runs it in another process."""
+    return OPENS
 
 
 class Plan(Protocol):
@@ -66,6 +71,10 @@ class RoundEnd:
         self.seq = machine.next_seq()
         self._entry: int | None = None
 
+    def is_due(self, now: Instant) -> bool:
+        """Whether it rings at `now`, or should have."""
+        return self._entry is not None and self._entry >> SEQ_BITS <= now
+
     def ring(self, now: Instant, wall: Instant) -> None:
         """Its time is up: nothing of it starts any more, and it has failed once what runs has returned."""
         machine = self._machine
@@ -89,6 +98,7 @@ def begin(machine: Machine, one: TaskRecord, due: Instant, *, by_hand: bool) -> 
     id = f"{flow.id}@{datetime_of(planned).isoformat().replace('+00:00', 'Z')}"
     if by_hand or machine.registry.find_round(flow, id) is not None:
         id = f"{id}+{one._seq}"
+    one._name = id
     params: Mapping[str, Any] = plan.params  # type: ignore[union-attr]  # the work of a flow is a Plan
     special.round = Round(id, planned, {**params, **asked.params}, asked.retry_of, plan)
     if old is not None:  # it is tried again as it was
@@ -96,22 +106,12 @@ def begin(machine: Machine, one: TaskRecord, due: Instant, *, by_hand: bool) -> 
     assert about.rounds is not None
     about.rounds.append(one)
     machine.registry.flows[flow._seq] = flow
-    _trim(machine, flow)
+    machine.registry.trim_rounds(flow, machine.keep_rounds)
 
 
 def _round_named(machine: Machine, flow: TaskRecord, id: str) -> Round | None:
     one = machine.registry.find_round(flow, id)
     return None if one is None else round_of(one)
-
-
-def _trim(machine: Machine, flow: TaskRecord) -> None:
-    """Forget the oldest rounds beyond those that are kept; what goes on is not counted."""
-    rounds = special_of(flow).rounds
-    assert rounds is not None
-    over = [one for one in rounds if ended(one)]
-    for one in over[: len(over) - machine.keep_rounds] if len(over) > machine.keep_rounds else ():
-        rounds.remove(one)
-        machine.registry.forget_round(one)
 
 
 def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> bool:
@@ -229,7 +229,7 @@ def _conclude(machine: Machine, one: TaskRecord, run: RunRecord, outcome: Outcom
     machine.discard(one)
     machine.settle_end(run, outcome)
     if special_of(flow).rounds is not None:
-        _trim(machine, flow)
+        machine.registry.trim_rounds(flow, machine.keep_rounds)
 
 
 def ask_to_stop(machine: Machine, task: TaskRecord, now: Instant, reason: Reason) -> None:

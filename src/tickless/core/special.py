@@ -240,6 +240,12 @@ def round_of(one: TaskRecord) -> Round:
     return special.round
 
 
+def is_round(task: TaskRecord) -> bool:
+    """Whether it is an occurrence of a flow."""
+    special = special_in(task)
+    return special is not None and special.round is not None
+
+
 def is_open_round(task: TaskRecord) -> bool:
     """Whether it is a round that goes on in nobody's hands: it has its tasks."""
     special = special_in(task)

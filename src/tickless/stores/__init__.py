@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tickless.core.record import Signs
+from tickless.core.special import Asked
 from tickless.instants import Instant
 from tickless.policies import Pause
 from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
+from tickless.round_info import RoundInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists
 
@@ -87,8 +89,23 @@ class Store(Protocol):
         one that has ended or runs for the only time, unless those are to be left out. Gives how many changed.
         """
 
-    def run_now(self, task: Any, now: Instant) -> Run:
-        """Have it run now, beside its schedule. Gives that run. Raises ScheduleError, DependencyError."""
+    def run_now(self, task: Any, now: Instant, asked: Asked | None = None) -> Run:
+        """Have it run now, beside its schedule. Gives that run. Raises ScheduleError, DependencyError.
+
+        `asked`: what is said of the round, where it is a flow.
+        """
+
+    def rounds(self, flow: Any) -> list[tuple[Any, str]]:
+        """The rounds of a flow that are kept, as keys with their ids, oldest first; of any other task none."""
+
+    def round_info(self, one: Any) -> RoundInfo:
+        """The round as it is now; as it was, where it is forgotten."""
+
+    def round_tasks(self, one: Any) -> list[Any]:
+        """Its tasks, as keys, parents before their children; none before it was opened."""
+
+    def busy_with(self, task: Any) -> set[int]:
+        """The numbers of the task, and of those that live as long: what it is an occurrence of, and its round."""
 
     def missed(self, task: Any) -> tuple[Rule, Instant] | None:
         """The rule of a task that is busy or paused, and the fire after which its fires are skipped; else None."""

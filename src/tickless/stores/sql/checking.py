@@ -57,6 +57,17 @@ class _Row:
         return bool(self["kin"] & WAITS)
 
     @property
+    def round(self) -> dict[str, Any]:
+        """What it is besides an occurrence, where it is a round."""
+        round: dict[str, Any] = self.special.get("round", {})
+        return round
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a round that has its tasks, and goes on in nobody's hands."""
+        return self.lives and bool(self.round.get("opened"))
+
+    @property
     def zombies(self) -> bool:
         """Whether code of a run of it that has timed out goes on."""
         return bool(self.special.get("zombies") or self.special.get("zombie") or self.special.get("hold") == "zombie")
@@ -102,6 +113,10 @@ class _File:
         for row in self.live.values():
             if row["chief"] is not None:
                 self.crews[row["chief"]].append(row)
+        self.rounds: defaultdict[int, list[_Row]] = defaultdict(list)
+        for row in self.tasks.values():
+            if row["round"] is not None:
+                self.rounds[row["round"]].append(row)
 
     def check(self) -> None:
         for row in self.tasks.values():
@@ -110,6 +125,7 @@ class _File:
             else:
                 self._check_ended(row)
             self._check_owner(row)
+            self._check_round(row)
         self._check_counters()
         self._check_links()
         self._check_limits()
@@ -125,7 +141,7 @@ class _File:
         right = _PLACES_OF_A_RUN.get(state or "")
         agrees = places[0] not in ("queue", "running") if right is None else places[0] in right
         row.require(agrees, f"P3: {places[0]}, but its run is {state}")
-        row.require(row["work"] is not None, "a live task has lost its work")
+        row.require(row["work"] is not None or row.is_open, "a live task has lost its work")
         row.require(row["trouble"] is None or row["state"] != "running", "it is set aside, and runs")
         if state == "running":
             row.require(row["started"] is not None, "a run goes on that never started")
@@ -133,7 +149,8 @@ class _File:
             row.require(not early, "P6: it started before it was due")
         row.require(row["run_due"] is not None or state != "ready", "it is ready, and its run has no due")
         self._check_lane(row)
-        self._check_waiting(row)
+        if not row.is_open:
+            self._check_waiting(row)
         self._check_held(row)
         self._check_crew(row)
 
@@ -195,6 +212,27 @@ class _File:
             row.require(chief is None or chief.special.get("crew"), "its task knows nothing of its occurrences")
             row.require(row["listed"] == 0, "an occurrence is listed")
 
+    def _check_round(self, row: _Row) -> None:
+        """P4 of a round, which counts its tasks as a child counts its parents."""
+        if row["round"] is not None:
+            row.require(row["round"] in self.tasks, "it is a task of a round that was forgotten")
+        if not row.round:
+            return
+        (plans,) = self.ask("SELECT count(*) FROM plans WHERE digest = ?", (row.round["plan"],)).fetchone()
+        row.require(plans == 1, "a round is made of what is not in the file")
+        tasks = self.rounds[row["seq"]]
+        row.require(row.round["opened"] or not tasks, "a round has tasks, and was not opened")
+        living = [task for task in tasks if task.lives]
+        if row.is_open:
+            row.require(row["state"] == "running", "an open round does not run")
+            row.require(row["waiting"] == len(living) > 0, f"P4: counts {row['waiting']} of {len(living)} tasks")
+        row.require(row.lives or not living, f"a round has ended, and {len(living)} of its tasks live")
+        seen = 0
+        for task in tasks:
+            if not task.lives and task["reason"] != "copied":
+                seen |= kind_of_end(*task.end)
+        row.require(row["seen"] == seen, f"P4: has seen {row['seen']:04b} of {seen:04b}")
+
     def _check_ended(self, row: _Row) -> None:
         row.require(not row.places(), f"P1: a terminal task is still in {row.places()}")
         row.require(row["rule"] is None, "P3: a terminal task still has a rule, so it may fire")
@@ -204,13 +242,17 @@ class _File:
         )
         row.require(not MOVES[row.end[0]], "P5: it has ended, and is not terminal")
         row.require(0 < row["ended"] <= self.turn, f"its place among the ended is above the counter, {self.turn}")
-        row.require(row["listed"] != 0, "an occurrence, or a handler, has ended, and its row is still there")
+        row.require(
+            row["listed"] != 0 or row.round, "an occurrence, or a handler, has ended, and its row is still there"
+        )
         row.require(not self.crews[row["seq"]], "P5: it has ended, and its occurrences go on")
 
     def _check_owner(self, row: _Row) -> None:
         """Who is said to run it runs it: else its row is taken from nobody, at the death of somebody."""
         runs = row["state"] == "running" and row.lives
-        if runs:
+        if row.is_open:
+            row.require(row["owner"] is None, "a round that has its tasks is somebody's")
+        elif runs:
             row.require(row["owner"] is not None, "it runs, and nobody runs it")
             row.require(row["lease"] is not None and row["token"] > 0, "it runs without a lease, or a token")
         if row["owner"] is not None:
@@ -273,7 +315,12 @@ class _File:
         )
         for name in self.alarms.keys() - there:
             kind, _, of = name.partition(":")
-            _require(kind == "limit" and of in limits, f"alarm {name} is about nothing")
+            if kind == "round":
+                _require(
+                    int(of) in self.live and self.live[int(of)].is_open, f"alarm {name} is of no round that goes on"
+                )
+            else:
+                _require(kind == "limit" and of in limits, f"alarm {name} is about nothing")
 
     def _check_tags(self) -> None:
         right = {(tag, seq) for seq, row in self.live.items() if row["listed"] for tag in row.tags}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tickless.core import attempts
 from tickless.core.record import RunRecord, TaskRecord
-from tickless.core.special import policy_of, special_in
+from tickless.core.special import is_open_round, policy_of, special_in
 from tickless.core.stopping import ask_to_stop, is_to_stop, set_stop
 from tickless.errors import PayloadError, shown
 from tickless.instants import Instant
@@ -382,6 +382,10 @@ class Claims:
             return
         for seq in loaded.keys() & own_runs.keys():
             run, one = own_runs[seq], loaded[seq]
+            if is_open_round(one.task) and one.ended is None and self.is_mine(one, run):
+                self._returned.append(seq)  # it goes on in nobody's hands
+                one.owner = one.lease = None
+                continue
             if (run.state is State.RUNNING and one.task._run is run) or not self.is_mine(one, run):
                 continue
             self._returned.append(seq)

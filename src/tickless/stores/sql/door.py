@@ -17,6 +17,7 @@ from tickless.stores.registered import Works
 from tickless.stores.sql import looking
 from tickless.stores.sql.calls import StoredCall, output_form, pack
 from tickless.stores.sql.claims import MOST_RESULT
+from tickless.stores.sql.plans import StoredPlan, stored
 from tickless.stores.sql.rows import GIVES_RESULT, Loaded
 from tickless.stores.sql.session import ASK, Session
 
@@ -62,8 +63,12 @@ class Door:
                 said["default"] = encode(default, "the default of an output", self.kept_form)
             return said
 
+        if hasattr(task._work, "drafts"):
+            plan: Any = task._work
+            task._work, task._args = stored(self._session.rows, plan, self.kept_form), ()
         kept_outputs = task._args is None and task._more is not None and task._more.outputs
-        pack(self._works, task, form)
+        if type(task._work) is not StoredPlan:
+            pack(self._works, task, form)
         more = task._more
         for rule in (task._rule, None if more is None else more.when):
             if rule is not None and not is_ours(rule):
@@ -113,6 +118,9 @@ class Door:
             self._load_ids(ids)
         for parent, child in outputs:
             self._wants_result(parent, child)
+        for task in tasks:
+            if type(task._work) is StoredPlan and task._work.form is not None:
+                session.db.execute(ASK.put_plan, (task._work.args, task._work.form))
         if any(task._due is None or task._due <= now for task in tasks):
             session.see_head()
 

@@ -12,6 +12,7 @@ from tickless.core.special import is_unlisted, policy_of
 from tickless.errors import TaskFailed, UnknownTask, shown
 from tickless.records import LimitInfo, Run, TaskInfo
 from tickless.states import State
+from tickless.stores.sql.plans import FLOW, StoredPlan
 from tickless.stores.sql.rows import Loaded
 from tickless.stores.sql.session import ASK, Session
 
@@ -26,7 +27,9 @@ def oldest_kept(session: Session, keep_finished: int) -> int:
 
 def is_listed(session: Session, loaded: Loaded, keep_finished: int) -> bool:
     """Whether the task lives, or is one of those that have ended and are kept."""
-    return loaded.ended is None or loaded.ended >= oldest_kept(session, keep_finished)
+    more = loaded.task._more
+    of_round = more is not None and more.round is not None  # it is listed for as long as that is
+    return of_round or loaded.ended is None or loaded.ended >= oldest_kept(session, keep_finished)
 
 
 def numbers_in(ids: list[str]) -> list[int]:
@@ -60,7 +63,8 @@ def info(session: Session, task: TaskRecord) -> TaskInfo:
 def infos(session: Session, keep_finished: int) -> list[TaskInfo]:
     """All that are listed, in the order of scheduling."""
     kept = min(oldest_kept(session, keep_finished), FOREVER)
-    found = session.select("WHERE listed > 0 AND (ended IS NULL OR ended >= ?) ORDER BY seq", (kept,))
+    listed = "listed > 0 AND (ended IS NULL OR ended >= ? OR round IS NOT NULL)"
+    found = session.select(f"WHERE {listed} ORDER BY seq", (kept,))
     for loaded in found:
         _fill(session, loaded)
     return [task_of(session.machine, loaded.task) for loaded in found]
@@ -106,7 +110,12 @@ def works_of_recurring(session: Session) -> list[str]:
     names: list[str] = []
     while (row := session.db.execute(ASK.next_work, (names[-1] if names else "",)).fetchone()) is not None:
         names.append(row[0])
-    return names
+    if FLOW in names:
+        names.remove(FLOW)
+        flows = session.select("WHERE work = ? AND rule IS NOT NULL AND ended IS NULL", (FLOW,))
+        plans = [one.task._work for one in flows if type(one.task._work) is StoredPlan]
+        names += [name for plan in plans for name in plan.works]
+    return list(dict.fromkeys(names))
 
 
 def live(session: Session) -> list[TaskRecord]:

@@ -14,10 +14,13 @@ BATCH = 500
 class Pruner:
     """`keep_for_us`: how long what has ended is kept, at most; None: for ever."""
 
-    def __init__(self, session: Session, keep_finished: int, keep_runs: int, keep_for_us: int | None) -> None:
+    def __init__(
+        self, session: Session, keep_finished: int, keep_runs: int, keep_rounds: int, keep_for_us: int | None
+    ) -> None:
         self._session = session
         self._keep_finished = keep_finished
         self._keep_runs = keep_runs
+        self._keep_rounds = keep_rounds
         self._keep_for_us = keep_for_us
         self._is_more = False
 
@@ -32,9 +35,14 @@ class Pruner:
         first_kept = oldest_kept(session, self._keep_finished)
         before = -(1 << 62) if self._keep_for_us is None else wall - self._keep_for_us
         gone = [seq for (seq,) in db.execute(ASK.forgotten, (first_kept, before, BATCH)).fetchall()]
+        grown, session.grown = session.grown, set()
+        rounds = [row for seq in gone for row in db.execute(ASK.rounds, (seq,)).fetchall()]
+        for seq in grown:
+            rounds += db.execute(ASK.old_rounds, (seq, self._keep_rounds, before)).fetchall()
+        if rounds:
+            session.drop_rounds([seq for (seq,) in rounds])
         for query in (ASK.drop_task, ASK.drop_links, ASK.drop_runs, ASK.drop_tags):
             db.executemany(query, [(seq,) for seq in gone])
-        grown, session.grown = session.grown, set()
         db.executemany(ASK.trim_runs, [(seq, seq, self._keep_runs) for seq in grown])
         old = db.execute(ASK.drop_old_runs, (before, BATCH)).rowcount if self._keep_for_us is not None else 0
         self._is_more = len(gone) >= BATCH or old >= BATCH

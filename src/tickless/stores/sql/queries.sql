@@ -118,7 +118,7 @@ SELECT lane, count(*) FROM tasks WHERE lane IS NOT NULL AND trouble IS NULL GROU
 
 -- name: kept_from
 -- The place of the oldest of the ended tasks that are kept.
-SELECT ended FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1 OFFSET ?;
+SELECT ended FROM tasks WHERE ended IS NOT NULL AND round IS NULL AND listed > 0 ORDER BY ended DESC LIMIT 1 OFFSET ?;
 
 -- name: join
 -- A process is known to the others. Numbers are never used again.
@@ -165,8 +165,10 @@ UPDATE tasks SET trouble = NULL WHERE trouble IS NOT NULL;
 SELECT work FROM tasks WHERE rule IS NOT NULL AND ended IS NULL AND work > ? ORDER BY work LIMIT 1;
 
 -- name: forgotten
--- Tasks that have ended and are kept no longer, the oldest first; but not those whose result a child waits for.
-SELECT seq FROM tasks AS parent WHERE ended IS NOT NULL AND (ended < ? OR finished < ?) AND NOT (kin & 2 AND EXISTS (
+-- Tasks that have ended and are kept no longer, the oldest first; but not those whose result a child waits for, and not
+-- rounds and their tasks, which go with their flow or by `old_rounds`.
+SELECT seq FROM tasks AS parent WHERE ended IS NOT NULL AND (ended < ? OR finished < ?) AND round IS NULL
+AND listed > 0 AND NOT (kin & 2 AND EXISTS (
     SELECT 1 FROM links JOIN tasks AS child ON child.seq = links.child
     WHERE links.parent = parent.seq AND child.ended IS NULL
 )) ORDER BY ended LIMIT ?;
@@ -195,3 +197,38 @@ WHERE id IN (SELECT value FROM json_each(?)) AND listed = 1 AND trouble IS NOT N
 -- name: try_one_again
 -- Have the row of this id tried again.
 UPDATE tasks SET trouble = NULL WHERE id = ? AND listed = 1;
+
+-- name: rounds
+-- The rounds of a flow, the oldest first. By tasks_of_chief.
+SELECT seq FROM tasks WHERE chief = ? ORDER BY seq;
+
+-- name: plan
+-- What a flow is made of.
+SELECT form FROM plans WHERE digest = ?;
+
+-- name: put_plan
+-- The same, once.
+INSERT OR IGNORE INTO plans (digest, form) VALUES (?, ?);
+
+-- name: ids_taken
+-- Those of these ids that listed tasks have. By tasks_by_id.
+SELECT id FROM tasks WHERE listed = 1 AND id IN (SELECT value FROM json_each(?));
+
+-- name: old_rounds
+-- The rounds of a flow that have ended, beyond as many as are kept, or too long ago. By tasks_of_chief.
+SELECT seq FROM (
+    SELECT seq, finished, row_number() OVER (ORDER BY ended DESC) AS place
+    FROM tasks WHERE chief = ? AND ended IS NOT NULL
+) WHERE place > ? OR finished < ?;
+
+-- name: tasks_of_round
+-- The tasks of a round. By tasks_of_round.
+SELECT seq FROM tasks WHERE round = ? ORDER BY seq;
+
+-- name: drop_plans
+-- What no flow and no round is made of any more. By tasks_recurring and tasks_of_chief.
+DELETE FROM plans WHERE digest NOT IN (
+    SELECT args FROM tasks WHERE work = 'tickless:flow' AND rule IS NOT NULL AND ended IS NULL
+    UNION SELECT json_extract(more, '$.special.round.plan') FROM tasks
+    WHERE chief IS NOT NULL AND json_extract(more, '$.special.round.plan') IS NOT NULL
+);

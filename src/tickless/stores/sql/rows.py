@@ -8,27 +8,27 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from tickless.core.ready import ReadyQueue
 from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, SEQ_MASK, Key, More, RunRecord, TaskRecord
-from tickless.core.special import NO_POLICY, Hold, RunExtra, Special
+from tickless.core.special import NO_POLICY, RunExtra, Special
 from tickless.errors import PayloadError, shown
-from tickless.instants import Instant
-from tickless.policies import Pause, Policy
-from tickless.records import Attempt
+from tickless.policies import Policy
 from tickless.rules import Rule, from_json, to_json
-from tickless.states import Reason, RunIf, State
+from tickless.states import RunIf, State
 from tickless.stores.registered import Works
 from tickless.stores.sql.calls import StoredCall
+from tickless.stores.sql.plans import FLOW, Mark, StoredPlan
+from tickless.stores.sql.specials import REASONS, extra_form, extra_of, special_form, special_of
 from tickless.values import Retry
 
 COLUMNS = (
     "seq", "id", "name", "work", "args", "priority", "pool", "policy", "rule", "due", "wall", "ended", "listed", "at",
-    "lane", "turn", "waiting", "seen", "chief", "kin", "state", "reason", "run_due", "run_at", "started", "finished",
-    "error", "owner", "token", "lease", "stop", "value", "more", "trouble",
+    "lane", "turn", "waiting", "seen", "chief", "round", "kin", "state", "reason", "run_due", "run_at", "started",
+    "finished", "error", "owner", "token", "lease", "stop", "value", "more", "trouble",
 )  # fmt: skip
 """The columns of `tasks`, in the order of every row here."""
 AT = {name: place for place, name in enumerate(COLUMNS)}
@@ -36,9 +36,7 @@ HAS_CHILDREN, GIVES_RESULT, WAITS, AWAITED, ZOMBIE_PERMIT = 1, 2, 4, 8, 16
 """The bits of `kin`."""
 Row = tuple[Any, ...]
 STATES = {str(state): state for state in State}
-REASONS = {str(reason): reason for reason in Reason}
 _RUN_IFS = {str(run_if): run_if for run_if in RunIf}
-_HOLDS = {hold.value: hold for hold in Hold}
 _write = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -100,6 +98,12 @@ class Rows:
         self._policies: dict[str, Policy] = {}
         self.calls: dict[str, StoredCall] = {}
         """Work -> its call without arguments, which those share that are loaded in one transaction."""
+        self.ask: Callable[[str, tuple[Any, ...]], Any]
+        """Puts a question to the file."""
+        self.value_of: Callable[[TaskRecord], str | None]
+        """The result of a task that is loaded, as it is stored."""
+        self.marks: dict[TaskRecord, Mark] = {}
+        """What the rows of new tasks of rounds have besides."""
 
     def blank(self, seq: int) -> TaskRecord:
         """A record to be decoded into."""
@@ -123,7 +127,7 @@ class Rows:
         special = None if more is None else more.special
         name = args = None
         if work is not None:
-            assert type(work) is StoredCall  # all that enters is packed at the door
+            assert isinstance(work, StoredCall | StoredPlan)  # all that enters is packed at the door
             name, args = work.name, work.args
         policy = NO_POLICY if special is None else special.policy
         lane = stop = None
@@ -149,11 +153,12 @@ class Rows:
         kin = loaded.kin & ~WAITS | (WAITS if waits else 0)
         return (
             task._seq, task._id, task._name, name, args, task._priority, policy.pool,
-            None if policy is NO_POLICY else self._policy_text(policy),
+            None if policy is NO_POLICY else self.policy_text(policy),
             None if task._rule is None else rule_text(task._rule), task._due, int(task._wall), loaded.ended,
             0 if special is not None and special.unlisted else 1 if named else 2,
             None if entry is None else entry >> SEQ_BITS,
-            lane, None if lane is None else loaded.turn, task._waiting, task._seen, loaded.chief, kin, *life,
+            lane, None if lane is None else loaded.turn, task._waiting, task._seen, loaded.chief,
+            None if more is None else more.round, kin, *life,
             loaded.owner, loaded.token, loaded.lease, int(bool(stop)), loaded.value,
             None if more is None and extra is None and not task._parents else self._more_text(task, more, extra), None,
         )  # fmt: skip
@@ -161,7 +166,7 @@ class Rows:
     def _lane(self, special: Special | None) -> str:
         return "pool:default" if special is None or special.queue is None else self.lanes[special.queue]
 
-    def _policy_text(self, policy: Policy) -> str | None:
+    def policy_text(self, policy: Policy) -> str | None:
         if policy == NO_POLICY:
             return None
         form = {key: value for key, value in policy._asdict().items() if value != NO_POLICY._asdict()[key]}
@@ -202,7 +207,7 @@ class Rows:
         if more.history is not None:
             form["history"] = True
         if more.special is not None:
-            form["special"] = _special_form(more.special)
+            form["special"] = special_form(more.special)
 
     def _draft_form(self, task: TaskRecord) -> dict[str, Any]:
         """A task that another is to become."""
@@ -214,7 +219,7 @@ class Rows:
         }  # fmt: skip
         if more is not None:
             if more.special is not None:
-                form["policy"] = self._policy_text(more.special.policy)
+                form["policy"] = self.policy_text(more.special.policy)
             inner: dict[str, Any] = {}
             self._put_more(inner, more)
             form["more"] = inner
@@ -231,14 +236,17 @@ class Rows:
         """
         (
             seq, task._id, name, work, args, priority, _, policy, rule, due, wall, ended, listed, at,
-            _, turn, waiting, seen, chief, kin, state, _, run_due, run_at, _, finished,
+            _, turn, waiting, seen, chief, round, kin, state, _, run_due, run_at, _, finished,
             _, owner, token, lease, _, value, more, _,
         ) = row  # fmt: skip
         try:
             form = json.loads(more) if more is not None else None
             task._rule = None if rule is None else rule_of(rule)
-            of_policy = None if policy is None else self._policy_of(policy)
+            of_policy = None if policy is None else self.policy_of(policy)
             task._more = self._more_of(form, of_policy, listed) if form is not None or policy is not None else None
+            if round is not None:
+                task._more = task._more or More()
+                task._more.round = round
             task._seq, task._name, task._priority, task._due = seq, name, priority, due
             task._wall, task._waiting, task._seen = bool(wall), waiting, seen
             task._work = None if work is None else self._call_of(task, work, args)
@@ -285,8 +293,10 @@ class Rows:
         if extra is not None and run.extra is None:
             run.extra = extra_of(extra)
 
-    def _call_of(self, task: TaskRecord, name: str, args: str | None) -> StoredCall:
+    def _call_of(self, task: TaskRecord, name: str, args: str | None) -> StoredCall | StoredPlan:
         """The call that the record has already, if it is this one: a worker may be inside of it."""
+        if name == FLOW:
+            return StoredPlan(self, args or "")
         there = task._work
         if type(there) is StoredCall and there.name == name and there.args == args:
             may_be_old = args is None and there.found is not None and task._run is None
@@ -300,7 +310,7 @@ class Rows:
             call = self.calls[name] = StoredCall(self.works, name, None)
         return call
 
-    def _policy_of(self, text: str) -> Policy:
+    def policy_of(self, text: str) -> Policy:
         policy = self._policies.get(text)
         if policy is not None:
             return policy
@@ -341,14 +351,14 @@ class Rows:
         if "history" in form:
             more.history = deque(maxlen=self.keep_runs)
         if policy is not None or "special" in form:
-            more.special = _special_of(form.get("special", {}), policy or NO_POLICY)
+            more.special = special_of(self, form.get("special", {}), policy or NO_POLICY)
             more.special.unlisted = not listed
         return more
 
     def _draft_of(self, form: Mapping[str, Any]) -> TaskRecord:
         call = StoredCall(self.works, form["work"], form["args"])
         rule = None if form["rule"] is None else from_json(form["rule"])
-        policy = self._policy_of(form["policy"]) if form.get("policy") is not None else None
+        policy = self.policy_of(form["policy"]) if form.get("policy") is not None else None
         more = self._more_of(form["more"], policy, 1) if "more" in form else None
         return self.make(
             call, (), None, form["id"], form["name"], form["priority"], rule, form["due"], form["wall"], more, (),
@@ -366,73 +376,6 @@ def _stand_in(task: TaskRecord) -> RunRecord:
     run.extra = RunExtra()
     run.extra.zombie, run.extra.keeps = True, True
     return run
-
-
-def extra_form(extra: RunExtra) -> dict[str, Any]:
-    """What is stored of a run beside its columns."""
-    form: dict[str, Any] = {}
-    if extra.attempts:
-        form["tries"] = [_attempt_form(one) for one in extra.attempts]
-    if extra.fires is not None:
-        form["fires"] = list(extra.fires)
-    if extra.late is not None:
-        form["late"] = extra.late
-    return form
-
-
-def extra_of(form: Mapping[str, Any]) -> RunExtra:
-    extra = RunExtra(tuple(map(_attempt_of, form.get("tries", ()))))
-    if "fires" in form:
-        count, last = form["fires"]
-        extra.fires = count, Instant(last)
-    extra.late = form.get("late")
-    return extra
-
-
-def _attempt_form(one: Attempt) -> list[Any]:
-    return [one.number, one.started_us, one.finished_us, one.error, one.reason and str(one.reason)]
-
-
-def _attempt_of(form: Any) -> Attempt:
-    number, started, finished, error, reason = form
-    return Attempt(number, Instant(started), Instant(finished), error, None if reason is None else REASONS[reason])
-
-
-_PLAIN = ("retry_at", "since", "until", "planned", "waiter")
-_FLAGS = ("permit", "by_hand", "takes_turn")
-_COUNTS = ("failures", "zombies")
-
-
-def _special_form(special: Special) -> dict[str, Any]:
-    form: dict[str, Any] = {key: getattr(special, key) for key in _PLAIN if getattr(special, key) is not None}
-    form |= {key: getattr(special, key) for key in (*_FLAGS, *_COUNTS) if getattr(special, key)}
-    if special.crew is not None:
-        form["crew"] = True
-    if special.pause is not None:
-        form["pause"] = list(special.pause)
-    if special.hold is not None:
-        form["hold"] = special.hold.value
-    if special.attempts:
-        form["tries"] = [_attempt_form(one) for one in special.attempts]
-    if special.zombie is not None and special.zombie.extra is not None and special.zombie.extra.zombie:
-        form["zombie"] = True
-    return form
-
-
-def _special_of(form: Mapping[str, Any], policy: Policy) -> Special:
-    special = Special(policy)
-    for key in (*_PLAIN, *_FLAGS, *_COUNTS):
-        if key in form:
-            setattr(special, key, form[key])
-    if form.get("crew"):
-        special.crew = []
-        special.set_policy(policy)
-    if "pause" in form:
-        special.pause = Pause(*form["pause"])
-    if "hold" in form:
-        special.hold = _HOLDS[form["hold"]]
-    special.attempts = tuple(map(_attempt_of, form.get("tries", ())))
-    return special
 
 
 def _retry_form(retry: Retry) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from tickless.core.permits import LimitState
 from tickless.core.ready import PoolState, ReadyQueue
 from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord
 from tickless.core.registry import Registry
+from tickless.core.special import is_round, round_of, rounds_of
 from tickless.errors import PayloadError
 from tickless.instants import Instant
 from tickless.policies import Limit
@@ -40,7 +41,38 @@ FEW = 64
 class LoadedTasks(Registry):
     """The registry of what is loaded: it lists nothing, so it forgets nothing and makes no twins."""
 
-    __slots__ = ()
+    __slots__ = ("session",)
+
+    session: Session
+
+    def put_aside(self, task: TaskRecord) -> None:
+        if (task._more is not None and task._more.round is not None) or is_round(task):
+            self.finished.append(task)  # its row stays
+
+    def trim_rounds(self, flow: TaskRecord, keep: int) -> None:
+        self.session.flush()  # some have ended just now
+        over = self.session.db.execute(ASK.old_rounds, (flow._seq, keep, -(1 << 62))).fetchall()
+        if over:
+            self.session.drop_rounds([seq for (seq,) in over])
+
+    def live_round(self, number: int) -> TaskRecord | None:
+        loaded = None if number in self.live else self.session.load(number)
+        return self.live.get(number) if loaded is None or loaded.ended is None else None
+
+    def tasks_of(self, one: TaskRecord) -> list[TaskRecord]:
+        mine: list[TaskRecord] = round_of(one).tasks
+        if not mine:  # else it has just got them
+            seqs = [seq for (seq,) in self.session.db.execute(ASK.tasks_of_round, (one._seq,)).fetchall()]
+            self.session.load_many(seqs)
+            mine = [loaded.task for seq in seqs if (loaded := self.session.loaded.get(seq)) is not None]
+        return mine
+
+    def find_round(self, flow: TaskRecord, id: str) -> TaskRecord | None:
+        fresh = [one for one in rounds_of(flow) if round_of(one).id == id]
+        return fresh[0] if fresh else next((one for one, of in self.session.rounds_of(flow) if of == id), None)
+
+    def taken(self, ids: Sequence[str]) -> list[str]:
+        return [id for (id,) in self.session.db.execute(ASK.ids_taken, (json.dumps(list(ids)),)).fetchall()]
 
     def trim(self) -> None:
         """The rows are pruned elsewhere."""
@@ -56,7 +88,10 @@ class Session:
         self.db = db
         self.rows = rows
         self.machine = machine
-        machine.registry = LoadedTasks(1 << 60)
+        registry = machine.registry = LoadedTasks(1 << 60)
+        registry.session = self
+        rows.ask = db.execute
+        rows.value_of = lambda task: self.loaded[task._seq].value if task._seq in self.loaded else None
         machine.wake_at = AWAKE  # the store itself tells when to wake: it knows all rows
         self.alive = Alive()
         self.loaded: dict[int, Loaded] = {}
@@ -71,6 +106,8 @@ class Session:
         self.zombies: dict[int, RunRecord] = {}
         self.new_links: dict[int, list[TaskRecord]] = {}
         """Parent -> children that are linked to it since the last write."""
+        self.asks_others = False
+        """Whether a run of another process is asked to stop."""
         self.awaited = False
         """Whether another process may wait for one of them."""
         self.ended: list[TaskRecord] = []
@@ -217,7 +254,8 @@ class Session:
             if special.policy.limit is not None:
                 self.read_limit(special.policy.limit)
             if special.crew is not None:
-                special.crew = [one.task for one in self.select("WHERE chief = ? ORDER BY seq", (seq,))]
+                crew = self.select("WHERE chief = ? AND ended IS NULL ORDER BY seq", (seq,))
+                special.crew = [one.task for one in crew]
         if loaded.chief is not None and special is not None:
             chief = self.load(loaded.chief)
             special.chief = None if chief is None else chief.task
@@ -260,6 +298,9 @@ class Session:
             if parent is not None and parent.row is not None:
                 state = parent.row[AT["state"]]
                 ends[parent.task._seq] = None if state is None else STATES[state], parent.value
+        if task._more is not None and task._more.round is not None:  # its outputs are named by the places of parents
+            numbers = [key if isinstance(key, int) else key[0] for key in task._parents]
+            ends |= {-1 - place: ends[number] for place, number in enumerate(numbers) if number in ends}
         return ends
 
     def children_of(self, parent: int) -> list[Loaded]:
@@ -269,6 +310,21 @@ class Session:
         found = [loaded for seq in seqs if (loaded := self.load(seq)) is not None]
         found += [self.adopt(child) for child in self.new_links.get(parent, ())]
         return found
+
+    def rounds_of(self, flow: TaskRecord) -> list[tuple[TaskRecord, str]]:
+        """The rounds of a flow that have rows, the oldest first, and their ids."""
+        seqs = [seq for (seq,) in self.db.execute(ASK.rounds, (flow._seq,)).fetchall()]
+        self.load_many(seqs)
+        found = [self.loaded[seq].task for seq in seqs if seq in self.loaded]
+        return [(one, round_of(one).id) for one in found if is_round(one)]
+
+    def drop_rounds(self, seqs: Sequence[int]) -> None:
+        """Forget these rounds, and their tasks."""
+        of_them = [self.db.execute(ASK.tasks_of_round, (seq,)).fetchall() for seq in seqs]
+        gone = [*((seq,) for seq in seqs), *(task for tasks in of_them for task in tasks)]
+        for query in (ASK.drop_task, ASK.drop_links, ASK.drop_tags):
+            self.db.executemany(query, gone)
+        self.db.execute(ASK.drop_plans)
 
     def put_in_order(self, queue: ReadyQueue) -> None:
         """Have those that were loaded at several times stand in their order."""
@@ -297,6 +353,7 @@ class Session:
         self.loaded.clear()
         self.fresh.clear()
         self.rows.calls.clear()
+        self.rows.marks.clear()
         machine.registry.live.clear()
         machine.registry.named.clear()
         machine.registry.finished.clear()
@@ -317,7 +374,7 @@ class Session:
         self.limits_read.clear()
         self.new_links.clear()
         self.ended = []
-        self.awaited = False
+        self.awaited = self.asks_others = False
         self.lanes = set()
         self.filled = set()
         self.bad = 0

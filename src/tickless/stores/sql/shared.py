@@ -14,6 +14,7 @@ from tickless.core import attempts
 from tickless.core.pauses import PauseEnd, Scope
 from tickless.core.permits import LimitState
 from tickless.core.record import SEQ_BITS, RunRecord, TaskRecord
+from tickless.core.rounds import RoundEnd
 from tickless.core.special import RunExtra, special_in
 from tickless.instants import Instant
 from tickless.policies import Limit, Pause
@@ -109,14 +110,27 @@ class Shared:
             machine.timeline.disarm(end)
         for state in machine.limits.values():
             machine.timeline.disarm(state)
+        for round_end in machine.round_ends.values():
+            machine.timeline.disarm(round_end)
         machine.pause_ends.clear()
+        machine.round_ends.clear()
         self._alarms = dict(self._session.db.execute(ASK.alarms).fetchall())
         for name, at in self._alarms.items():
             kind, _, of = name.partition(":")
             if kind == "limit":
                 machine.timeline.arm(self._session.limit(of), Instant(at))
+            elif kind == "round":
+                self._arm_round_end(int(of), Instant(at))
             else:
                 self._arm_pause_end(of, Instant(at))
+
+    def _arm_round_end(self, number: int, at: Instant) -> None:
+        machine = self._session.machine
+        before = machine.seq
+        end = machine.round_ends[number] = RoundEnd(machine, number)
+        machine.seq = before
+        end.seq = self._number()
+        machine.timeline.arm(end, at)
 
     def _arm_pause_end(self, of: str, at: Instant) -> None:
         machine = self._session.machine
@@ -164,6 +178,9 @@ class Shared:
             elif isinstance(alarm, PauseEnd):
                 if alarm.is_due(now):
                     self.load_scope(alarm.scope)
+            elif isinstance(alarm, RoundEnd):
+                if alarm.is_due(now):
+                    session.load(alarm.round)
             elif isinstance(alarm, LimitState):
                 session.read_limit(alarm.limit.name)
 
@@ -186,7 +203,7 @@ class Shared:
             if self._limits.get(name) != row:
                 db.execute(ASK.put_limit, row)
                 self._limits[name] = row
-        if machine.pause_ends or machine.limits or self._alarms:
+        if machine.pause_ends or machine.round_ends or machine.limits or self._alarms:
             self._write_alarms()
         facts = machine.seq, self.turn, self.live, machine.offset
         if facts != self._facts:
@@ -201,6 +218,8 @@ class Shared:
             if end._entry is not None
         }
         now |= {f"limit:{name}": at._entry >> SEQ_BITS for name, at in machine.limits.items() if at._entry is not None}
+        ends = machine.round_ends.items()
+        now |= {f"round:{number}": end._entry >> SEQ_BITS for number, end in ends if end._entry is not None}
         if now == self._alarms:
             return
         for name in self._alarms.keys() - now.keys():

@@ -17,6 +17,7 @@ from tickless.core import by_hand, cancel, pauses, steps, update
 from tickless.core.machine import FOREVER, Machine, Post
 from tickless.core.record import NOT_SET, QUEUED, RunRecord, TaskRecord, Waiter, own_run
 from tickless.core.snapshots import run_of
+from tickless.core.special import Asked
 from tickless.errors import PayloadError, StoreError, TaskRejected, refuse_closed
 from tickless.instants import Instant
 from tickless.policies import Limit, Pause
@@ -25,9 +26,10 @@ from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
 from tickless.stores.payloads import decode
 from tickless.stores.registered import Works
-from tickless.stores.sql import failpoints, looking
+from tickless.stores.sql import failpoints, looking, rounds
 from tickless.stores.sql.claims import SLEPT, Claims
 from tickless.stores.sql.door import Door, Taken
+from tickless.stores.sql.plans import params_form
 from tickless.stores.sql.pruning import Pruner
 from tickless.stores.sql.rows import AWAITED, Rows
 from tickless.stores.sql.session import ASK, Session
@@ -70,7 +72,7 @@ class SqlStore:
         self.session = Session(db, Rows(works, record, owner, keep_runs), machine, limits)
         self._door = door = Door(self.session, works, keep_finished)
         self.claims = Claims(self.session, pools, most_group, lease_us, door.kept_form, results)
-        self._pruner = Pruner(self.session, keep_finished, keep_runs, keep_for_us)
+        self._pruner = Pruner(self.session, keep_finished, keep_runs, keep_rounds, keep_for_us)
         self.transactions = Transactions(self.session, self.claims)
         self._ask, self._read = self.transactions.ask, self.transactions.read
         weakref.finalize(self, db.close)
@@ -295,8 +297,6 @@ class SqlStore:
             loaded = self.session.load(task._seq)
             if loaded is None:
                 return Cancelled.TOO_LATE
-            if loaded.owner is not None and loaded.owner != self.transactions.company.number:
-                self.transactions.stops_others = True
             self.transactions.see_due(now)
             return cancel.cancel(self.machine, loaded.task, now, Reason.CANCELLED)
 
@@ -464,13 +464,20 @@ class SqlStore:
 
         return int(self._ask(body))
 
-    def run_now(self, task: TaskRecord, now: Instant) -> Run:
+    def run_now(self, task: TaskRecord, now: Instant, asked: Asked | None = None) -> Run:
+        said = None if asked is None else asked._replace(params=params_form(asked.params, self._door.kept_form))
+
         def body() -> Run:
             self.session.load(task._seq)
-            return run_of(task, by_hand.run_now(self.machine, task, now))
+            return run_of(task, by_hand.run_now(self.machine, task, now, said))
 
         run: Run = self._ask(body)
         return run
+
+    round_info = rounds.round_info
+    round_tasks = rounds.round_tasks
+    busy_with = rounds.busy_with
+    rounds = rounds.rounds
 
     def missed(self, task: TaskRecord) -> tuple[Rule, Instant] | None:
         def body() -> tuple[Rule, Instant] | None:

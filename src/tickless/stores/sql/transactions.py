@@ -229,6 +229,7 @@ class Transactions:
             claims.let_go()
             failpoints.reach("work.after")
             session.flush()
+            self.stops_others = session.asks_others
             self._look_around(only_adds=not said and all(request.only_adds for request in requests))
             failpoints.reach("write.after")
             db.commit()

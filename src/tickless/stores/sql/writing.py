@@ -14,11 +14,12 @@ from operator import is_not, ne
 from typing import TYPE_CHECKING
 
 from tickless.core.record import RunRecord, TaskRecord
-from tickless.core.special import is_unlisted, special_in
+from tickless.core.special import is_round, is_unlisted, special_in
 from tickless.stores.sql import plain
 from tickless.stores.sql.calls import StoredCall, pack_handler
 from tickless.stores.sql.kin import Kin
-from tickless.stores.sql.rows import AT, AWAITED, COLUMNS, HAS_CHILDREN, Loaded, Row, run_row
+from tickless.stores.sql.plans import StoredPlan
+from tickless.stores.sql.rows import AT, AWAITED, COLUMNS, GIVES_RESULT, HAS_CHILDREN, Loaded, Row, run_row
 from tickless.stores.sql.statements import load as load_statements
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 ASK = load_statements("queries.sql")
 PLACES = range(len(COLUMNS))
 POLICY, ENDED, LANE, KIN = AT["policy"], AT["ended"], AT["lane"], AT["kin"]
-OWNER, LEASE, VALUE = AT["owner"], AT["lease"], AT["value"]
+OWNER, LEASE, VALUE, STOP = AT["owner"], AT["lease"], AT["value"], AT["stop"]
 _NONES = (None,) * len(COLUMNS)
 Statement = tuple[str, list[Row]]
 """SQL, and what is bound to it for each row."""
@@ -90,7 +91,7 @@ def _ends(session: Session, one: Loaded) -> bool:
     session.awaited = session.awaited or bool(one.kin & AWAITED)
     if one.row is not None:
         shared.live -= 1
-    if is_unlisted(task):
+    if is_unlisted(task) and not is_round(task):
         one.ended = -1
         return False
     one.ended = shared.next_turn()
@@ -129,6 +130,8 @@ def _put_row(session: Session, one: Loaded, batch: _Batch) -> None:
         batch.fresh.append(row)
         _write_tags(session, seq, (), () if one.ended is not None else _tags(task))
     elif row != old:
+        if row[STOP] and not old[STOP] and one.owner is not None and seq not in session.own_runs:
+            session.asks_others = True
         places = tuple(compress(PLACES, map(ne, row, old)))
         batch.changed.setdefault(places, []).append(row)
         if (row[POLICY] or old[POLICY]) and (row[POLICY] != old[POLICY] or row[ENDED] != old[ENDED]):
@@ -175,12 +178,16 @@ def _is_new(session: Session, task: TaskRecord) -> Loaded:
         one.row, one.is_plain = plain.waiting_row(*written), True
         return one
     if task._args or (
-        task._work is not None and type(task._work) is not StoredCall
+        task._work is not None and not isinstance(task._work, StoredCall | StoredPlan)
     ):  # a handler, whose argument is the run that failed
         pack_handler(session.rows.works, task)
     special = special_in(task)
     if special is not None and special.chief is not None:
         one.chief = special.chief._seq
+    mark = session.rows.marks.pop(task, None)
+    if mark is not None:
+        one.kin |= GIVES_RESULT if mark.gives else 0
+        one.value = mark.value
     session.alive.put(task)
     return one
 

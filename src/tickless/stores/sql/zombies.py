@@ -8,8 +8,9 @@ from tickless.core.record import RunRecord
 from tickless.core.special import special_in
 from tickless.records import Outcome
 from tickless.states import State
-from tickless.stores.sql.rows import ZOMBIE_PERMIT, Loaded, extra_form
+from tickless.stores.sql.rows import ZOMBIE_PERMIT, Loaded
 from tickless.stores.sql.session import ASK, Session
+from tickless.stores.sql.specials import extra_form
 
 
 class Zombies:
