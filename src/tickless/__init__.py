@@ -7,6 +7,7 @@ from tickless.errors import (
     CancelledError,
     DependencyError,
     DuplicateId,
+    FlowError,
     ForkedScheduler,
     NotStarted,
     OutputGone,
@@ -25,6 +26,7 @@ from tickless.errors import (
     TicklessError,
     UnknownTask,
 )
+from tickless.flow import Flow, FlowTask
 from tickless.instants import Clock, Instant
 from tickless.observe import Observer
 from tickless.observe.log import LogObserver
@@ -32,6 +34,8 @@ from tickless.output import Output
 from tickless.policies import Limit, Retry
 from tickless.pools import Pool
 from tickless.records import Attempt, Event, EventKind, LimitInfo, PoolInfo, Run, TaskInfo
+from tickless.round import Round
+from tickless.round_info import RoundChange, RoundInfo, RoundTask
 from tickless.rules import Rule, after, at, cron, every, rrule, weekdays
 from tickless.scheduler import Scheduler
 from tickless.simulate import Trace, simulate
@@ -44,6 +48,9 @@ __all__ = [
     "Scheduler",
     "Task",
     "TaskFunction",
+    "Flow",
+    "FlowTask",
+    "Round",
     "Call",
     "Pool",
     "Retry",
@@ -65,6 +72,9 @@ __all__ = [
     "Run",
     "Attempt",
     "TaskInfo",
+    "RoundInfo",
+    "RoundTask",
+    "RoundChange",
     "PoolInfo",
     "LimitInfo",
     "Event",
@@ -82,6 +92,7 @@ __all__ = [
     "DuplicateId",
     "UnknownTask",
     "DependencyError",
+    "FlowError",
     "SchedulerClosed",
     "NotStarted",
     "ForkedScheduler",

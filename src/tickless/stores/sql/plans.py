@@ -166,7 +166,7 @@ def stored(rows: Rows, plan: Plan, special: Callable[[Any], dict[str, Any] | Non
         outputs = model._more is not None and model._more.outputs
         tasks.append(
             [
-                model._name, rows.works.name_of(model._work), text, model._priority, str(run_if),
+                model._name, _name(rows, model), text, model._priority, str(run_if),
                 rows.policy_text(policy), [places[parent] for parent in model._parents], outputs, params,
             ]
         )  # fmt: skip
@@ -174,6 +174,13 @@ def stored(rows: Rows, plan: Plan, special: Callable[[Any], dict[str, Any] | Non
         task.append(model in giving)
     form = _write({"v": VERSION, "params": params_form(plan.params, special), "tasks": tasks})
     return StoredPlan(rows, blake2b(form.encode(), digest_size=16).hexdigest(), form)
+
+
+def _name(rows: Rows, model: Any) -> str:
+    try:
+        return rows.works.name_of(model._work)
+    except PayloadError as error:
+        raise PayloadError(f"task {model._name} of the flow: {error}") from None
 
 
 def _args(model: Any, giving: set[Any], special: Callable[[Any], dict[str, Any] | None]) -> tuple[str | None, bool]:
