@@ -1,6 +1,6 @@
 """One round of a flow, as section 3 of the design says it in words: what has ended how, and what may run when.
 
-Nothing here is quick or clever: after each act every task is asked again, until nobody has an answer that is new.
+Nothing here is quick or clever.
 """
 
 from __future__ import annotations
@@ -57,9 +57,14 @@ class Round:
         self.parts = {node.name: Part(node) for node in nodes}
         self.acts = 0
         self.timed_out = False
+        self.told: set[str] = set()
+        """Of whose end the children know."""
         for name in copied:
             self.parts[name].state, self.parts[name].reason = "succeeded", "copied"
-        self._decide()
+        for part in self.parts.values():
+            if part.state == "pending" and not part.node.parents:
+                self._make_ready(part)
+        self._tell(*self.at("succeeded"))
 
     # What is so
 
@@ -107,11 +112,12 @@ class Round:
         else:
             part.state = {"succeeds": "succeeded", "fails": "failed", "stops": "cancelled"}[how]
             part.reason = "stopped" if how == "stops" else None
-        self._decide()
+            self._tell(name)
 
     def cancel(self, name: str) -> str:
         answer = self._cancel(self.parts[name])
-        self._decide()
+        if answer == "cancelled":
+            self._tell(name)
         return answer
 
     def cancel_all(self) -> str:
@@ -134,29 +140,33 @@ class Round:
 
     # Conditions
 
-    def _decide(self) -> None:
-        """Ask everybody who waits for parents, until nothing changes."""
+    def _tell(self, *names: str) -> None:
+        """These have ended: their children hear of it one by one, and so do the children of those that are skipped."""
         self.acts += 1
-        changed = True
-        while changed:
-            changed = False
+        queue = list(names)
+        for name in queue:
+            self.told.add(name)
             for part in self.parts.values():
-                if part.state == "pending" and part.again is None:
-                    answer = verdict(part.node.run_if, [self.parts[name] for name in part.node.parents])
-                    changed = changed or answer != "wait"
-                    if answer == "run":
-                        self._make_ready(part)
-                    elif answer != "wait":
-                        part.state, part.reason = "skipped", answer
+                if name in part.node.parents and part.state == "pending" and part.again is None:
+                    self._decide(part)
+                    if part.state == "skipped":
+                        queue.append(part.node.name)
+
+    def _decide(self, part: Part) -> None:
+        ends = [self.parts[name].kind for name in part.node.parents if name in self.told]
+        answer = verdict(part.node.run_if, ends, len(part.node.parents))
+        if answer == "run":
+            self._make_ready(part)
+        elif answer != "wait":
+            part.state, part.reason = "skipped", answer
 
     def _make_ready(self, part: Part) -> None:
         part.state, part.again, part.ready_since = "ready", None, self.acts
 
 
-def verdict(run_if: str, parents: list[Part]) -> str:
-    """`wait`, `run`, or the reason why it is skipped."""
-    ends = [parent.kind for parent in parents if parent.state not in LIVE]
-    last = len(ends) == len(parents)
+def verdict(run_if: str, ends: list[str], parents: int) -> str:
+    """`wait`, `run`, or the reason why it is skipped: so did those of its parents end that have ended."""
+    last = len(ends) == parents
     doom = next((reason for end, reason in DOOM.items() if end in ends), "run_if")
     at_the_last = "run" if last else "wait"
     match run_if:

@@ -32,7 +32,6 @@ ONE_AND_TWO = [
     ("none_failed", C, WAIT, {S: RUN, F: P_F, C: RUN, N: RUN}),
     ("none_failed", N, WAIT, {S: RUN, F: P_F, C: RUN, N: RUN}),
 ]
-ENDED = {S: (S, None), F: (F, None), C: (C, "cancelled"), N: ("skipped", "misfire")}
 
 
 @pytest.mark.parametrize(("run_if", "first", "then", "at_the_last"), ONE_AND_TWO)
@@ -40,17 +39,14 @@ def test_a_child_is_decided_at_the_first_end_or_at_the_last(
     run_if: str, first: str, then: str, at_the_last: dict[str, str]
 ) -> None:
     """The table of the five conditions, each for each pair of ends."""
-    one, other = Part(Node("one"), *ENDED[first]), Part(Node("other"), "running")
-    assert verdict(run_if, [one, other]) == then
+    assert verdict(run_if, [first], 2) == then
     for last, answer in at_the_last.items():
-        assert verdict(run_if, [one, Part(Node("other"), *ENDED[last])]) == answer, (run_if, first, last)
+        assert verdict(run_if, [first, last], 2) == answer, (run_if, first, last)
 
 
 @pytest.mark.parametrize(("reason", "kind"), [(P_F, F), (P_C, C), (P_S, N), (NO, N), ("misfire", N), ("paused", N)])
 def test_a_skipped_parent_counts_as_what_caused_it(reason: str, kind: str) -> None:
-    for run_if in ("all_succeeded", "all_done", "any_succeeded", "any_failed", "none_failed"):
-        skipped, plain = Part(Node("one"), "skipped", reason), Part(Node("one"), *ENDED[kind])
-        assert verdict(run_if, [skipped]) == verdict(run_if, [plain])
+    assert Part(Node("one"), "skipped", reason).kind == kind
 
 
 def is_seen(a_round: Round, name: str) -> str | None:
