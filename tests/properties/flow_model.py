@@ -56,27 +56,30 @@ class Round:
     def __init__(self, nodes: Iterable[Node], copied: Iterable[str] = ()) -> None:
         self.parts = {node.name: Part(node) for node in nodes}
         self.acts = 0
-        self.timed_out = False
+        self.stopped: str | None = None
+        """Why nothing of it starts any more."""
         self.told: set[str] = set()
         """Of whose end the children know."""
         for name in copied:
             self.parts[name].state, self.parts[name].reason = "succeeded", "copied"
+        self._tell(*self.at("succeeded"))
         for part in self.parts.values():
             if part.state == "pending" and not part.node.parents:
                 self._make_ready(part)
-        self._tell(*self.at("succeeded"))
 
     # What is so
 
     @property
     def state(self) -> str:
-        """FAILED when a task FAILED, else CANCELLED when one was CANCELLED, else SUCCEEDED."""
+        """FAILED when a task FAILED, else CANCELLED when one was CANCELLED, else SUCCEEDED. A round that was cancelled
+        itself before something of it could start is CANCELLED."""
         states = [part.state for part in self.parts.values()]
         if any(state in LIVE for state in states):
             return "running"
-        if self.timed_out:
+        if self.stopped == "timed_out":
             return "failed"
-        return next((state for state in ("failed", "cancelled") if state in states), "succeeded")
+        worst = ("cancelled", "failed") if self.stopped else ("failed", "cancelled")
+        return next((state for state in worst if state in states), "succeeded")
 
     def at(self, *states: str) -> list[str]:
         return [name for name, part in self.parts.items() if part.state in states]
@@ -120,21 +123,22 @@ class Round:
             self._tell(name)
         return answer
 
-    def cancel_all(self) -> str:
+    def cancel_all(self, reason: str = "cancelled") -> str:
         """What has not started never starts, whatever its condition; what runs is asked to stop."""
-        answers = {self._cancel(part) for part in self.parts.values()}
+        self.stopped = self.stopped or reason
+        answers = {self._cancel(part, reason) for part in self.parts.values()}
         return next((answer for answer in ("asked", "cancelled") if answer in answers), "too_late")
 
     def time_out(self) -> None:
-        self.timed_out = self.state == "running"
-        self.cancel_all()
+        if self.state == "running":
+            self.cancel_all("timed_out")
 
-    def _cancel(self, part: Part) -> str:
+    def _cancel(self, part: Part, reason: str = "cancelled") -> str:
         if part.state == "running":
             part.stop = True
             return "asked"
         if part.state in LIVE:
-            part.state, part.reason, part.again = "cancelled", "cancelled", None
+            part.state, part.reason, part.again = "cancelled", reason, None
             return "cancelled"
         return "too_late"
 

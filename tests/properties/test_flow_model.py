@@ -103,7 +103,7 @@ def test_a_cancelled_round_starts_nothing_and_waits_for_what_runs() -> None:
     assert a_round.cancel_all() == "asked"
     assert a_round.at("cancelled") == ["b", "c", "d"]
     a_round.end("a", 0, "fails")
-    assert (a_round.state, a_round.next_to_run(), a_round.cancel_all()) == ("failed", [], "too_late")
+    assert (a_round.state, a_round.next_to_run(), a_round.cancel_all()) == ("cancelled", [], "too_late")
 
 
 @pytest.mark.parametrize("how", ["succeeds", "fails", "stops"])

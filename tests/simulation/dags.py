@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from tests.properties.flow_model import LIVE, Node, Part, Round
 from tests.properties.world import OUTCOMES
-from tickless import Retry, Scheduler, Task, TicklessError
+from tickless import DependencyError, Retry, Rule, Scheduler, Task, TicklessError, after
 from tickless.core.invariants import check
-from tickless.records import Outcome
+from tickless.flow import Flow, FlowTask
+from tickless.records import Outcome, TaskInfo
 from tickless.states import RunIf, State
 from tickless.testing import FakeClock, ManualPool
 from tickless.worker import Worker
@@ -67,7 +68,20 @@ def drawn(seed: int) -> Dag:
     acts = {rng.randrange(2 * size): rng.choice(nodes).name for _ in range(rng.choice((0, 0, 1, 3)))}
     if rng.random() < 0.15:
         acts[rng.randrange(2 * size)] = "*"
-    return Dag(seed, tuple(nodes), rng.choice((1, 2, 4, 16)), acts, rng.choice((0.3, 0.7, 1.0)))
+    return Dag(seed, that_can_hold(nodes), rng.choice((1, 2, 4, 16)), acts, rng.choice((0.3, 0.7, 1.0)))
+
+
+def that_can_hold(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The same, without the conditions that a flow is refused for. `test_flow_conditions.py` is about those."""
+    nodes = list(nodes)
+    while True:
+        try:
+            defined(Scheduler(ManualPool(), clock=FakeClock(), observers=[]), "dag", after(1), nodes, str)
+        except DependencyError as error:
+            (place,) = [place for place, node in enumerate(nodes) if f"{node.name!r} can never run" in str(error)]
+            nodes[place] = replace(nodes[place], run_if="all_done")
+        else:
+            return tuple(nodes)
 
 
 class Built:
@@ -102,6 +116,46 @@ class Plain(Built):
         return None
 
 
+class OfAFlow(Built):
+    """A round of a flow that has just been opened."""
+
+    def __init__(self, scheduler: Scheduler, nodes: Iterable[Node], work: Callable[..., str]) -> None:
+        self.nodes = list(nodes)
+        self.flow = defined(scheduler, "dag", None, self.nodes, work)
+        (self.round,) = self.flow.rounds()
+        open_round(scheduler)
+        self.tasks = self.round.tasks
+
+    def cancel(self) -> None:
+        self.round.cancel()
+
+    def state(self) -> str:
+        return str(self.flow.runs(1)[-1].state.value)
+
+
+def defined(
+    scheduler: Scheduler, id: str, when: Rule | None, nodes: Iterable[Node], work: Callable[..., str], **options: Any
+) -> Flow:
+    """The definition as a flow."""
+    with scheduler.flow(id, when, **options) as flow:
+        made: dict[str, FlowTask[Any]] = {}
+        for node in nodes:
+            parents = [made[name] for name in node.parents]
+            inputs = [parent.output.or_else("nothing") for parent in parents]
+            made[node.name] = flow.task(work, args=(node.name, *inputs), **options_of(node, parents))
+    return flow
+
+
+def open_round(scheduler: Scheduler) -> None:
+    """A worker comes to a round, and opens it."""
+    store, now = scheduler._store, scheduler._now()
+    worker = Worker(store, scheduler._clock, scheduler._look)
+    run = worker.take()
+    assert run is not None, "no round is ready"
+    store.finish(run, worker.outcome(run), now)
+    scheduler._look()
+
+
 def options_of(node: Node, parents: list[Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"name": node.name, "priority": node.priority}
     if parents:
@@ -114,22 +168,73 @@ def options_of(node: Node, parents: list[Any]) -> dict[str, Any]:
 Build = Callable[[Scheduler, Iterable[Node], Callable[..., str]], Built]
 
 
-class Beside:
-    """A round and its model. Runs are taken from the store, and given back when the test says so."""
+class Twin:
+    """One round of the library, and its model. `word` is in whatever its works return: no other round's has it."""
 
-    def __init__(self, nodes: Iterable[Node], build: Build, scheduler: Scheduler | None = None, word: str = "") -> None:
-        self.nodes = {node.name: node for node in nodes}
-        self.model = Round(self.nodes.values())
-        self.clock = FakeClock() if scheduler is None else scheduler._clock
+    def __init__(self, nodes: Iterable[Node], word: str = "", copied: Mapping[str, str] | None = None) -> None:
+        self.values: dict[str, str] = dict(copied or {})
+        """name -> what the task's work returned, of those that have succeeded."""
+        self.model = Round(nodes, self.values)
+        self.word = word
+        self.final: set[str] = set()
+        """Those that were seen to have ended as they should."""
+
+    def work(self, name: str, *inputs: str) -> str:
+        """What each task does."""
+        part = self.model.parts[name]
+        expected = tuple(self.values.get(parent, "nothing") for parent in part.node.parents)
+        assert inputs == expected, f"{name} was given {inputs}, not {expected}"
+        return f"{self.word}{name}#{part.tries}"
+
+    def begin(self, name: str, run: Any, worker: Worker) -> Outcome:
+        """A worker has taken a run of this task, and calls its work. Gives what will be told of its end."""
+        first = self.model.next_to_run()
+        assert name in first, f"{name} starts, and not one of {first}"
+        self.model.start(name)
+        with worker.context() as (set_run, seat):
+            set_run(run)
+            seat[0] = run
+            outcome = worker.outcome(run)
+        if outcome.state is not State.SUCCEEDED:
+            assert isinstance(outcome.value, BaseException)
+            raise outcome.value
+        part = self.model.parts[name]
+        how = last_of(part.node.ends, part.tries)
+        return outcome if how == "succeeds" else OUTCOMES[how]
+
+    def end(self, name: str, now: int, outcome: Outcome) -> None:
+        how = next((how for how, one in OUTCOMES.items() if one is outcome), "succeeds")
+        if how == "succeeds":
+            self.values[name] = outcome.value
+        self.model.end(name, now, how)
+
+    def compare(self, tasks: Mapping[str, Task[Any]]) -> None:
+        for name, part in self.model.parts.items():
+            if name not in self.final:
+                self._compare(name, part, tasks[name].info)
+
+    def _compare(self, name: str, part: Part, info: TaskInfo) -> None:
+        state, reason = str(info.state.value), None if info.reason is None else str(info.reason.value)
+        assert state == part.state, f"{name} is {state} ({reason}), not {part.state} ({part.reason})"
+        if part.state not in LIVE:
+            assert reason == part.reason, f"{name} is {state} by {reason}, not by {part.reason}"
+            self.final.add(name)
+
+
+class Beside:
+    """A round and its model, alone. Runs are taken from the store, and given back when the test says so."""
+
+    def __init__(self, nodes: Iterable[Node], build: Build, scheduler: Scheduler | None = None) -> None:
+        self.clock = FakeClock() if scheduler is None else cast(FakeClock, scheduler._clock)
         self.scheduler = scheduler or Scheduler(ManualPool(1), clock=self.clock, observers=[])
         self.scheduler.start()
-        self.word = word
         self.zero = self.clock.now()
         self.worker = Worker(self.scheduler._store, self.clock, self.scheduler._look)
         self.going: dict[str, tuple[Any, Outcome, int]] = {}
         """name -> its run, what its work came to, and when that will be told."""
-        self.final: dict[str, tuple[str, str | None]] = {}
-        self.built = build(self.scheduler, self.nodes.values(), self.work)
+        self.twin = Twin(nodes)
+        self.model = self.twin.model
+        self.built = build(self.scheduler, [part.node for part in self.model.parts.values()], self.twin.work)
         self.names = {task.id: name for name, task in self.built.tasks.items()}
         self.story: list[str] = []
         self.audit()
@@ -137,54 +242,26 @@ class Beside:
     def now(self) -> int:
         return (self.clock.now() - self.zero) // S
 
-    # What the tasks do
-
-    def work(self, name: str, *inputs: str) -> str:
-        part = self.model.parts[name]
-        expected = tuple(self.value(parent) for parent in part.node.parents)
-        assert inputs == expected, f"{name} was given {inputs}, not {expected}"
-        return self.value(name, there=True)
-
-    def value(self, name: str, *, there: bool = False) -> str:
-        part = self.model.parts[name]
-        return f"{self.word}{name}#{part.tries}" if there or part.state == "succeeded" else "nothing"
-
     # Acts
 
     def start(self) -> str | None:
         """A worker comes."""
-        with self.worker.context() as (set_run, seat):
-            run = self.worker.take()
-            if run is None:
-                assert not self.model.at("ready"), f"{self.model.at('ready')} are ready, and nobody gets them"
-                return None
-            name = self.names[run.task.id]
-            first = self.model.next_to_run()
-            assert name in first, f"{name} starts, and not one of {first}"
-            self.model.start(name)
-            part = self.model.parts[name]
-            set_run(run)
-            seat[0] = run
-            outcome = self.worker.outcome(run)
-            if outcome.state is not State.SUCCEEDED:
-                assert isinstance(outcome.value, BaseException)
-                raise outcome.value
-            how = last_of(part.node.ends, part.tries)
-            self.going[name] = (
-                run,
-                OUTCOMES[how] if how != "succeeds" else outcome,
-                self.now() + last_of(part.node.spans, part.tries),
-            )
+        run = self.worker.take()
+        if run is None:
+            assert not self.model.at("ready"), f"{self.model.at('ready')} are ready, and nobody gets them"
+            return None
+        name = self.names[run.task.id]
+        outcome, part = self.twin.begin(name, run, self.worker), self.model.parts[name]
+        self.going[name] = run, outcome, self.now() + last_of(part.node.spans, part.tries)
         self.done(f"start {name}")
         return name
 
     def end(self, name: str) -> None:
         run, outcome, _ = self.going.pop(name)
-        how = next((how for how, one in OUTCOMES.items() if one is outcome), "succeeds")
         self.scheduler._store.finish(run, outcome, self.clock.now())
         self.scheduler._look()
-        self.model.end(name, self.now(), how)
-        self.done(f"{name} {how}")
+        self.twin.end(name, self.now(), outcome)
+        self.done(f"{name} has {outcome.state}")
 
     def cancel(self, name: str) -> None:
         answer, expected = str(self.built.tasks[name].cancel().value), self.model.cancel(name)
@@ -200,7 +277,7 @@ class Beside:
         while (retry := self.model.next_retry()) is not None and retry <= at:
             self.model.time_is(retry)
         if at > self.now():
-            self.clock.advance(at - self.now())  # type: ignore[attr-defined]
+            self.clock.advance(at - self.now())
             self.done(f"it is {at}")
 
     # Comparing
@@ -210,25 +287,15 @@ class Beside:
         self.audit()
 
     def audit(self) -> None:
-        check(self.scheduler._store)
-        for name, part in self.model.parts.items():
-            if name not in self.final:
-                self.compare(name, part)
+        check(cast(Any, self.scheduler._store))
+        self.twin.compare(self.built.tasks)
         state = self.built.state()
         assert state in (None, self.model.state), f"the round is {state}, not {self.model.state}"
-
-    def compare(self, name: str, part: Part) -> None:
-        info = self.built.tasks[name].info
-        state, reason = str(info.state.value), None if info.reason is None else str(info.reason.value)
-        assert state == part.state, f"{name} is {state} ({reason}), not {part.state} ({part.reason})"
-        if part.state not in LIVE:
-            assert reason == part.reason, f"{name} is {state} by {reason}, not by {part.reason}"
-            self.final[name] = state, reason
 
     def finish(self) -> None:
         """All has ended: nobody has anything to do, and what had ended has not changed since."""
         assert self.start() is None
-        self.final.clear()
+        self.twin.final.clear()
         self.audit()
 
 
@@ -236,7 +303,7 @@ def last_of(values: tuple[Any, ...], tries: int) -> Any:
     return values[min(tries, len(values)) - 1]
 
 
-def play(dag: Dag, build: Build = Plain, beside: Beside | None = None) -> Beside:
+def play(dag: Dag, build: Build, beside: Beside | None = None) -> Beside:
     """The round to its end. Raises AssertionError, with all that is needed to see it again."""
     rng, step = Random(f"play {dag.seed}"), 0
     try:
@@ -271,4 +338,4 @@ def step_on(beside: Beside, dag: Dag, rng: Random) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(["", *play(drawn(int(sys.argv[1]))).story, ""]))
+    sys.stdout.write("\n".join(["", *play(drawn(int(sys.argv[1])), OfAFlow).story, ""]))

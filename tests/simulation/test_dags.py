@@ -1,4 +1,5 @@
-"""Two thousand random DAGs under failures, retries and cancels, each act beside the model, every promise after it.
+"""Two thousand random DAGs as rounds, under failures, retries and cancels: each act beside the model, every promise
+after it. Some of them are played as plain tasks, too.
 
 A seed that fails: `python -m tests.simulation.dags SEED` plays it again; its failure shows the DAG and the last acts.
 """
@@ -10,7 +11,7 @@ from collections import Counter
 import pytest
 
 from tests.planted.mutants import Mutant
-from tests.simulation.dags import LARGEST, RUN_IFS, drawn, play
+from tests.simulation.dags import LARGEST, RUN_IFS, OfAFlow, Plain, drawn, play
 from tickless import policies
 from tickless.core import attempts, graph, machine
 
@@ -21,13 +22,19 @@ SEEDS, CHUNK = 2_000, 250
 def test_every_dag_ends_as_the_model_says(first: int) -> None:
     """What nobody draws on a whiteboard: a cleanup whose parent is skipped while another one of its parents retries."""
     for seed in range(first, first + CHUNK):
-        play(drawn(seed))
+        play(drawn(seed), OfAFlow)
+
+
+def test_plain_tasks_end_as_those_of_a_round_do() -> None:
+    """What the parents' ends say is said once, whoever the parents are."""
+    for seed in range(SEEDS, SEEDS + 99):
+        play(drawn(seed), Plain)
 
 
 @pytest.mark.parametrize("seed", range(0, SEEDS, 200))
 def test_the_same_seed_plays_the_same_acts(seed: int) -> None:
     """P10: else none could be looked at again."""
-    assert play(drawn(seed)).story == play(drawn(seed)).story
+    assert play(drawn(seed), OfAFlow).story == play(drawn(seed), OfAFlow).story
 
 
 def test_everything_that_can_happen_to_a_task_of_a_dag_happens() -> None:
@@ -35,8 +42,8 @@ def test_everything_that_can_happen_to_a_task_of_a_dag_happens() -> None:
     sizes: set[int] = set()
     happened: Counter[str] = Counter()
     for seed in range(100):
-        beside = play(drawn(seed))
-        sizes.add(len(beside.nodes))
+        beside = play(drawn(seed), OfAFlow)
+        sizes.add(len(beside.model.parts))
         happened[f"round {beside.model.state}"] += 1
         for part in beside.model.parts.values():
             happened[f"{part.state} {part.reason or ''}".strip()] += 1
@@ -71,4 +78,4 @@ def test_a_planted_bug_is_found(mutant: Mutant) -> None:
     """A model that agrees with everything may have nothing to say."""
     with mutant.planted(), pytest.raises(AssertionError):
         for seed in range(200):
-            play(drawn(seed))
+            play(drawn(seed), Plain)
