@@ -33,7 +33,9 @@ class Round:
     @property
     def info(self) -> RoundInfo:
         """All there is to know, as one snapshot. Costs O(its tasks)."""
-        return self._scheduler._store.round_info(self._record)
+        info = self._scheduler._store.round_info(self._record)
+        self._scheduler._look()
+        return info
 
     @property
     def flow_id(self) -> str:
@@ -66,6 +68,7 @@ class Round:
     def tasks(self) -> dict[str, Task[Any]]:
         """Its tasks by their names, parents before their children; none until it was opened."""
         found = self._scheduler._store.round_tasks(self._record)
+        self._scheduler._look()
         return {task._name: task for task in found if isinstance(task, Task)}  # as all that the store has
 
     def __getitem__(self, name: str) -> Task[Any]:

@@ -133,6 +133,7 @@ def rounds(self: Scheduler, flow: Which, limit: int | None = None) -> list[Round
         whole("limit", limit)
     found = self._store.rounds(self._record_of(flow))
     found = found if limit is None else found[max(0, len(found) - limit) :]
+    self._look()
     return [Round(self, one, id) for one, id in found]
 
 

@@ -99,12 +99,12 @@ def woven(weaver: Weaver, held: bool) -> Iterator[None]:
 
     `held`: as without a GIL, every take and finish goes under the lock.
     """
-    instead = stand_ins(weaver)
+    instead = {id(real): woven for real, woven in stand_ins(weaver).items()}
     with pytest.MonkeyPatch.context() as patch:
         for module in MODULES:
             for name, value in list(vars(module).items()):
-                if getattr(value, "__hash__", None) is not None and value in instead:
-                    patch.setattr(module, name, instead[value])
+                if id(value) in instead:
+                    patch.setattr(module, name, instead[id(value)])
         for module in (ready, registry, timeline):
             patch.setattr(module, "SLACK", 0)
         if held:

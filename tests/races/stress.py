@@ -17,9 +17,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
+from tests.races.flows import ABOUT_FLOWS
 from tests.races.programs import ABOUT_POLICIES, PROGRAMS, Program
 from tests.races.world import World
 
+EVERY: tuple[Program, ...] = (*PROGRAMS, *ABOUT_POLICIES, *ABOUT_FLOWS)
 PATIENCE_S = 60.0
 """A program takes a millisecond. Who takes so long hangs: its threads are shown, and the process ends."""
 
@@ -59,7 +61,7 @@ def stress(program: Program, seed: int, slots: int) -> None:
 
 def main(times: int) -> int:
     gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    for program, slots in itertools.product((*PROGRAMS, *ABOUT_POLICIES), (1, 2, 4)):
+    for program, slots in itertools.product(EVERY, (1, 2, 4)):
         for seed in range(times):
             faulthandler.dump_traceback_later(PATIENCE_S, exit=True)
             try:
@@ -68,7 +70,7 @@ def main(times: int) -> int:
                 print(f"{program.__name__}, seed {seed}, {slots} slots: {error!r}")  # noqa: T201 - a command
                 raise
     faulthandler.cancel_dump_traceback_later()
-    print(f"{len((*PROGRAMS, *ABOUT_POLICIES)) * 3 * times} runs {'with' if gil else 'without'} a GIL")  # noqa: T201 - a command
+    print(f"{len(EVERY) * 3 * times} runs {'with' if gil else 'without'} a GIL")  # noqa: T201 - a command
     return 0
 
 

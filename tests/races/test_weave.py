@@ -10,14 +10,15 @@ import threading
 
 import pytest
 
+from tests.races.flows import ABOUT_FLOWS
 from tests.races.loom import first_fault, seeds, weave
 from tests.races.programs import ABOUT_POLICIES, PROGRAMS, Program, anything, linking, settling
 from tests.races.weaver import START_US, Tangle, Weaver, stand_ins
 
 SEEDS = 100
 SOME_SEEDS = 30
-"""For the programs about policies, nearly all of which is done under the lock."""
-BY_NAME = [pytest.param(program, id=program.__name__) for program in (*PROGRAMS, *ABOUT_POLICIES)]
+"""For the programs about policies and flows, nearly all of which is done under the lock."""
+BY_NAME = [pytest.param(program, id=program.__name__) for program in (*PROGRAMS, *ABOUT_POLICIES, *ABOUT_FLOWS)]
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["plain", "held"])
@@ -28,7 +29,7 @@ def test_no_interleaving_breaks_a_promise(
 ) -> None:
     """A task that hangs, or runs twice, once in a million: on the one machine where nobody can look. "held" is the
     way without a GIL, where every take and finish goes under the lock."""
-    count = SOME_SEEDS if program in ABOUT_POLICIES else SEEDS
+    count = SEEDS if program in PROGRAMS else SOME_SEEDS
     fault = first_fault(program, seeds(count), slots=slots, held=held, test=request.node.nodeid)
     assert fault is None, fault
 

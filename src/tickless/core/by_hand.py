@@ -63,7 +63,8 @@ def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant, as
     if special.waiter == at and before is None:
         return RunRecord(task, at, State.PENDING)
     if asked is not None and special.asked is not None:
-        special.asked = {**special.asked, at: before} if before is not None else None
+        others = {instant: said for instant, said in special.asked.items() if instant != at}
+        special.asked = (others if before is None else {**others, at: before}) or None
     return history.begun(machine, task)[-1]
 
 

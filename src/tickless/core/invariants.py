@@ -7,7 +7,7 @@ docs/invariants.md; what has no number there is bookkeeping that they rest on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any, Protocol
 
 from tickless.core.machine import Machine
@@ -57,8 +57,9 @@ def check(subject: Machine | Holder) -> None:
         machine = subject.machine
         _require(not subject.unsettled, f"{len(subject.unsettled)} ends were handed over, and nobody settles them")
     _require(not machine.questions.queue, "a custom rule is to be asked, and nobody asks it")
+    over = {task._seq: task for task in _over(machine)}
     for task in machine.registry.live.values():
-        _check_live(machine, task)
+        _check_live(machine, task, over)
     for task in machine.registry.finished:
         _check_finished(machine, task)
     for one in _rounds(machine):
@@ -124,7 +125,7 @@ _PLACES_OF_A_RUN = {
 """Where a live run of that state is. PENDING: it waits for its next attempt, or is paused."""
 
 
-def _check_live(machine: Machine, task: TaskRecord) -> None:
+def _check_live(machine: Machine, task: TaskRecord, over: Mapping[int, TaskRecord]) -> None:
     _require(not ended(task), "P5: a task that has ended is still live", task)
     places = _places(machine, task)
     _require(len(places) == 1, f"P1: a live task is in exactly one place, and this one in {places or 'none'}", task)
@@ -141,7 +142,7 @@ def _check_live(machine: Machine, task: TaskRecord) -> None:
         _check_history(machine, task)
         return
     _require(task._work is not None and task._args is not None, "a live task has lost its work", task)
-    _check_waiting(machine, task)
+    _check_waiting(machine, task, over)
     _check_history(machine, task)
 
 
@@ -189,13 +190,13 @@ def _check_limits(machine: Machine) -> None:
         _require(most is None or state.held <= most, f"limit {name}: {state.held} permits of {most}")
 
 
-def _check_waiting(machine: Machine, task: TaskRecord) -> None:
-    """P4, from the child's side."""
+def _check_waiting(machine: Machine, task: TaskRecord, over: Mapping[int, TaskRecord]) -> None:
+    """P4, from the child's side. `over`: number -> each task that has ended and is listed."""
     _require(bool(task._parents) or task not in machine.waiting, "P4: it waits, and has no parents", task)
     numbers = [key if isinstance(key, int) else key[0] for key in task._parents]
     unfinished = [number for number in numbers if number in machine.registry.live]
     _require(task._waiting == len(unfinished), f"P4: counts {task._waiting} of {len(unfinished)} parents", task)
-    listed = [one for one in _over(machine) if one._seq in numbers] if numbers else []
+    listed = [over[number] for number in numbers if number in over]
     seen = 0
     for parent in listed:
         seen |= kind_of_end(state_of(parent), reason_of(parent))

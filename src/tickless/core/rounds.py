@@ -223,7 +223,8 @@ def _conclude(machine: Machine, one: TaskRecord, run: RunRecord, outcome: Outcom
     end = machine.round_ends.pop(one._seq, None)
     if end is not None:
         machine.timeline.disarm(end)
-    run.finished = now
+    # The caller's reading may be older than the one of the worker that opened it.
+    run.finished = now if run.started is None or now > run.started else run.started
     if special.permit:
         permits.give_back(machine, special, now, started=run.started is not None)
     machine.discard(one)

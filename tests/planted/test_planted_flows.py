@@ -1,0 +1,78 @@
+"""Bugs of rounds, planted: each is caught by the machine of flows or by the random DAGs, as those of `test_planted`."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.planted.mutants import Mutant
+from tests.planted.test_planted import QUICKLY, Property
+from tests.properties.test_flow_machine import FlowMachine
+from tests.simulation.dags import OfAFlow, drawn, play
+from tickless import plan, policies
+from tickless.core import rounds
+
+
+def any_flow() -> None:
+    """The machine with the models of a fire and of a round: tests/properties."""
+    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=2_000))
+
+
+def any_dag() -> None:
+    """Random DAGs, as rounds: tests/simulation."""
+    for seed in range(60):
+        play(drawn(seed), OfAFlow)
+
+
+FIRST = "globals().setdefault('_first', {}).setdefault(value._task, made[value._task])"
+PLANTED: list[tuple[Mutant, Property]] = [
+    (
+        Mutant(
+            "counters shared between rounds",
+            rounds,
+            "    one._waiting -= 1",
+            "    next(iter(special_of(special_of(one).chief).rounds))._waiting -= 1",
+        ),
+        any_flow,
+    ),
+    (Mutant("output of the wrong round", plan, "value.of(made[value._task])", f"value.of({FIRST})"), any_flow),
+    (Mutant("a condition decided too early", policies, "if waiting:", "if waiting > 1:"), any_dag),
+    (Mutant("a copied task runs again", plan, "if before is not None and", "if False and"), any_flow),
+    (Mutant("a round ends before its last task", rounds, "if not one._waiting:", "if one._waiting <= 1:"), any_dag),
+    (Mutant("a round ends twice over", rounds, "one._waiting = len(living)", "one._waiting = len(tasks)"), any_flow),
+    (
+        Mutant("a cancelled round lets a child go", rounds, "in reversed(machine.registry", "in (machine.registry"),
+        any_flow,
+    ),
+    (Mutant("nobody stops what runs", rounds, "cancel(machine, task, now, reason)", "pass"), any_flow),
+    (Mutant("a round's timeout never comes", rounds, "if timeout_us is not None and", "if False and"), any_flow),
+    (
+        Mutant(
+            "what is tried again is of today's definition",
+            rounds,
+            "one._work, special.round.params, special.round.plan = old.plan, old.params, old.plan",
+            "special.round.params = old.params",
+        ),
+        any_flow,
+    ),
+    (
+        Mutant("what is tried again forgets its params", rounds, "= old.plan, old.params,", "= old.plan, plan.params,"),
+        any_flow,
+    ),
+    (Mutant("params are forgotten", rounds, "{**params, **asked.params}", "dict(params)"), any_flow),
+    (Mutant("a failed task is no failure of its round", rounds, "if seen & FAILED:", "if False:"), any_dag),
+]
+
+
+@pytest.mark.parametrize(("mutant", "caught_by"), PLANTED, ids=[str(mutant) for mutant, _ in PLANTED])
+def test_a_planted_bug_of_a_round_is_caught(mutant: Mutant, caught_by: Property) -> None:
+    """Each would pass a test with one flow, one round and three tasks."""
+    with mutant.planted(), pytest.raises(AssertionError):
+        caught_by()
+
+
+@pytest.mark.parametrize("passed_by", [any_flow, any_dag])
+def test_without_a_bug_of_a_round_the_same_property_passes(passed_by: Property) -> None:
+    """Else a property that always fails would seem to catch everything."""
+    passed_by()
