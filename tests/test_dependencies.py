@@ -385,3 +385,27 @@ def test_ten_thousand_ended_parents_of_a_batch_count_at_once() -> None:
     world = World(keep_finished=20_000)
     parents = world.scheduler.schedule_many([Call(nothing, id=f"p{n}") for n in range(10_000)])
     assert world.scheduler.schedule(nothing, after_tasks=parents).state is State.SUCCEEDED
+
+
+def test_a_list_of_parents_beside_arguments_says_what_any_other_iterable_says() -> None:
+    """The short way that most nodes of a graph take must not lose an argument, a parent or an output."""
+    world = World()
+    seen: list[object] = []
+    first = world.scheduler.schedule(lambda: "out", after(1))
+    second = world.scheduler.schedule(lambda: None, after(2))
+
+    def note(*args: object) -> None:
+        seen.append(args)
+
+    both: list[Task[Any]] = [first, second, first]
+    for listed in (list, tuple):
+        child = world.scheduler.schedule(note, args=(1, "x"), after_tasks=listed(both))
+        assert child.parents == (first.id, second.id)
+    for listed in (list, tuple):
+        child = world.scheduler.schedule(note, args=(first.output, [first.output]), after_tasks=listed([second]))
+        assert set(child.parents) == {first.id, second.id}
+    world.scheduler.schedule(note, args=(0,), after_tasks=[])
+    world.clock.advance(0)
+    assert seen == [(0,)]
+    world.clock.advance(2)
+    assert seen[1:] == [(1, "x"), (1, "x"), ("out", ["out"]), ("out", ["out"])]

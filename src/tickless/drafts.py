@@ -110,20 +110,28 @@ def plain(owner: object, now: Instant, work: Callable[..., Any], when: Rule | No
     return Task(work, NOTHING, None, None, name, 0, None, now, False, None, NOTHING, owner)
 
 
-def plain_child(owner: object, now: Instant, work: Callable[..., Any], after: object) -> Task[Any] | None:
+def plain_child(
+    owner: object, now: Instant, work: Callable[..., Any], after: object, args: object = NOTHING
+) -> Task[Any] | None:
     """The draft of a function that is to be called when these tasks of ours have succeeded; None where `draft` must.
 
     Nearly every node of a big graph is one of these.
     """
-    if type(after) is not list or not after:
+    if type(after) is not list or type(args) is not tuple:
         return None
-    for parent in after:
+    parents = tuple(after)
+    for parent in parents:
         if type(parent) is not Task or parent._owner is not owner:
+            return None
+    for value in args:
+        if type(value) in _MAY_HOLD:
             return None
     task = plain(owner, now, work, None)
     if task is not None:
-        task._due = None
-        task._parents = tuple(after) if len(after) == 1 else tuple(dict.fromkeys(after))
+        task._args = args
+        if parents:
+            task._due = None
+            task._parents = parents if len(parents) == 1 else tuple(dict.fromkeys(parents))
     return task
 
 

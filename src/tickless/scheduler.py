@@ -18,7 +18,7 @@ from tickless.clocks import SystemClock
 from tickless.core.record import TaskRecord
 from tickless.declared import Declarations
 from tickless.dispatcher import Dispatcher
-from tickless.drafts import DEFAULTS, Call, check_call, draft, draft_of, plain, plain_child
+from tickless.drafts import DEFAULTS, NOTHING, Call, check_call, draft, draft_of, plain, plain_child
 from tickless.errors import ForkedScheduler, ScheduleError, UnknownTask, refuse_closed, shown
 from tickless.hands import feed, limits_of, pools_of
 from tickless.instants import Clock, DrivenClock, Instant, datetime_of
@@ -173,8 +173,8 @@ class Scheduler:
             options = self._durable.with_defaults(work, when, options)
         if not options:
             task = plain(self, now, work, when)
-        elif when is None and len(options) == 1 and "after_tasks" in options:
-            task = plain_child(self, now, work, options["after_tasks"])
+        elif when is None and "after_tasks" in options and len(options) == 1 + ("args" in options):
+            task = plain_child(self, now, work, options["after_tasks"], options.get("args", NOTHING))
         if task is None and "exists" not in options:
             task = draft(self, self._clock, now, work, when, **options)  # type: ignore[misc]  # `exists` is not in it
         if task is not None:
