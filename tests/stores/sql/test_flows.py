@@ -222,7 +222,7 @@ def test_what_cannot_be_stored_is_refused_by_the_name_of_its_task(house: House) 
     with house.start() as scheduler:
         with pytest.raises(PayloadError, match=r"task note of the flow: args\[0\]"), scheduler.flow("etl") as flow:
             flow.task(note, args=(object(),))
-        with pytest.raises(PayloadError, match="task nobody of the flow: .* lambda"), scheduler.flow("etl") as flow:
+        with pytest.raises(PayloadError, match=r"task nobody of the flow: .* lambda"), scheduler.flow("etl") as flow:
             flow.task(lambda: None, name="nobody")
         assert scheduler.tasks() == []
 
