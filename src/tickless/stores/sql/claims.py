@@ -101,7 +101,8 @@ class Claims:
         """How many of those that were taken ahead were left when that was last looked at."""
         self.more = False
         """Whether more is due that only waits for its turn."""
-        self._returned: list[int] = []
+        self._returned: dict[int, None] = {}
+        """The tasks whose runs go on here no more, once this transaction is committed."""
         self._texts: dict[RunRecord, str | PayloadError] = {}
         """Results that were made texts before the lock was asked for."""
         self._losses: set[RunRecord] = set()
@@ -128,9 +129,10 @@ class Claims:
         if self._most_group == 1:
             return False
         self.let_go()
-        ended = set(self._returned)
         own_runs = self._session.own_runs.items()
-        return self._slots[pool] > sum(policy_of(run.task).pool == pool for seq, run in own_runs if seq not in ended)
+        return self._slots[pool] > sum(
+            policy_of(run.task).pool == pool for seq, run in own_runs if seq not in self._returned
+        )
 
     @property
     def stuck_at(self) -> int | None:
@@ -238,6 +240,7 @@ class Claims:
                 run.at = task._at
             task._run = run
         loaded.owner, loaded.token, loaded.lease = self.company.number, loaded.token + 1, started + self.lease_us
+        self._returned.pop(task._seq, None)  # it has ended in this transaction, and begins again
         session.own_runs[task._seq] = run
         self._tokens[task._seq] = loaded.token
         self._leases[task._seq] = loaded.lease
@@ -279,7 +282,7 @@ class Claims:
         loaded = self._session.load(run.task._seq)
         if loaded is None or not self.is_mine(loaded, run):
             if self._session.own_runs.get(run.task._seq) is run:
-                self._returned.append(run.task._seq)
+                self._returned[run.task._seq] = None
             return
         self._give_back(loaded)
         self.let_go()
@@ -361,7 +364,7 @@ class Claims:
             return
         if loaded is None or not self.is_mine(loaded, run):
             if task is not None and session.own_runs.get(task._seq) is run:
-                self._returned.append(task._seq)
+                self._returned[task._seq] = None
             self._losses.discard(run)
             return  # its lease was lost: what it says changes nothing
         if run.extra is None:
@@ -383,12 +386,12 @@ class Claims:
         for seq in loaded.keys() & own_runs.keys():
             run, one = own_runs[seq], loaded[seq]
             if is_open_round(one.task) and one.ended is None and self.is_mine(one, run):
-                self._returned.append(seq)  # it goes on in nobody's hands
+                self._returned[seq] = None  # it goes on in nobody's hands
                 one.owner = one.lease = None
                 continue
             if (run.state is State.RUNNING and one.task._run is run) or not self.is_mine(one, run):
                 continue
-            self._returned.append(seq)
+            self._returned[seq] = None
             if run.extra is not None and any(one.reason is Reason.CRASHED for one in run.extra.attempts):
                 self._session.lanes.update(self._session.rows.lanes.values())  # another of its kind may go now
             if run.extra is not None and run.extra.zombie:
@@ -400,7 +403,7 @@ class Claims:
 
     def committed(self) -> list[int]:
         """It is written. Gives the tasks whose runs go on here no more."""
-        returned, self._returned = self._returned, []
+        returned, self._returned = list(self._returned), {}
         self._leases |= self._renewed
         self._renewed.clear()
         self._zombies.committed()
@@ -479,7 +482,7 @@ class Claims:
             run = session.own_runs.get(seq)
             args = (now + self.lease_us, seq, self.company.number, token)
             if not session.db.execute(ASK.renew, args).rowcount and run is not None:
-                self._returned.append(seq)
+                self._returned[seq] = None
                 self._losses.add(run)
                 if run.extra is not None and run.extra.time_out is not None:
                     attempts.unwatch(self._machine, run.extra)

@@ -277,9 +277,7 @@ class Transactions:
         session, claims = self._session, self._claims
         ends, awaited = session.ended, session.awaited
         # Not of any queue that was only looked at: two processes with something ready would ring each other for ever.
-        is_ready = bool(session.filled) and any(
-            claims.ready.get(lane) for lane in session.filled if lane.startswith("pool:")
-        )
+        is_ready = any(claims.ready.get(lane) for lane in session.filled if lane.startswith("pool:"))
         returned = claims.committed()
         had_claims, self._had_claims = self._had_claims, claims.any()
         session.forget()
