@@ -125,7 +125,10 @@ POLICIES: list[tuple[Mutant, Property]] = [
         Mutant("allow: one more than max_running", policies, "busy < policy.max_running", "busy <= policy.max_running"),
         any_policy,
     ),
-    (Mutant("replace: nobody is asked to stop", crew, "stopping.ask_to_stop(machine, one)", "pass"), any_policy),
+    (
+        Mutant("replace: nobody is asked to stop", crew, "machine.ask_to_stop(one, now, Reason.REPLACED)", "pass"),
+        any_policy,
+    ),
     (
         Mutant("replace: what never started runs too", crew, "if is_retrying(one) or (", "if is_retrying(one) and ("),
         any_policy,
@@ -148,7 +151,7 @@ POLICIES: list[tuple[Mutant, Property]] = [
         Mutant(
             "the timeout counts from the fire",
             attempts,
-            "Instant(now + policy.timeout_us)",
+            "Instant(now + timeout_us)",
             "Instant((run.due or now) + policy.timeout_us)",
         ),
         any_policy,
