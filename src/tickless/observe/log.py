@@ -35,6 +35,7 @@ _OF_MANY = frozenset(
 
 class LogObserver:
     """Failures with their traceback at ERROR, retries and skips at WARNING, repeats summarised; success costs nothing.
+    A skip because no parent ended the way that `run_if` asks for is at INFO.
 
     One line an event: the name, what happened, then key=value. Of equal failures of one task, and of equal skips, the
     first has its line; the next lines come 1, 2, 4, ... at most 60 minutes apart, and `unlogged=` says how many there
@@ -68,7 +69,9 @@ class LogObserver:
         text = _text(event, line.unlogged)
         if event.traceback and line.fresh and self._is_new(event, event.traceback):
             text += f"\n{printable_lines(event.traceback)}"
-        self._logger.log(LEVELS[event.kind], "%s", text)
+        # A condition that did not hold is what conditions are for.
+        level = logging.INFO if event.reason is Reason.RUN_IF else LEVELS[event.kind]
+        self._logger.log(level, "%s", text)
 
     def _is_new(self, event: Event, traceback: str) -> bool:
         """False for a traceback that was written a while ago: a thousand tasks that fail alike show it once."""
