@@ -19,7 +19,7 @@ from tests.simulation.cluster_ledger import records_of
 from tests.simulation.cluster_programs import drawn
 from tests.simulation.fleet import Fleet
 from tickless.core import attempts
-from tickless.stores.sql import claims, rescue, session, transactions
+from tickless.stores.sql import claims, rescue, session, transactions, writing
 
 SEEDS, CHUNK = 1_500 * int(os.environ.get("CLUSTER_TIMES", "1")), 250
 
@@ -91,7 +91,7 @@ PLANTED = [
         ),
         28,
     ),
-    (Mutant("what waited is kept as waiting", session, "one.kin = row[KIN]", "pass"), 57),
+    (Mutant("what waited is kept as waiting", writing, "one.kin = row[KIN]", "pass"), 57),
     (Mutant("nobody looks for the dead", rescue, "dead = set(company.dead())", "return"), 2),
     (
         Mutant(
