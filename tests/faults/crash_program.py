@@ -123,7 +123,19 @@ def schedule_poison(scheduler: Scheduler, deliveries: list[Any]) -> None:
     scheduler.schedule(work, after(BEAT_S), id="neighbour", exists="keep")
 
 
-PROGRAMS = {"all": schedule_all, "stays": schedule_stays, "poison": schedule_poison}
+def schedule_flows(scheduler: Scheduler, deliveries: list[Any]) -> None:
+    """Two flows of two rounds each, one after the other. What is there already stays as it is."""
+    for delivery in deliveries:
+        beat = every(seconds=BEAT_S)
+        with scheduler.flow(f"{delivery[3:]}:flow", beat, max_runs=2, overlap="queue", exists="keep") as flow:
+            first = flow.task(give, name="first", delivery=delivery)
+            flow.task(fail_first, name="retry", after_tasks=[first], retry=Retry(3, delay=BEAT_S), delivery=delivery)
+            taker = flow.task(take, name="taker", args=(first.output,), delivery=delivery)
+            flow.task(work, name="cleanup", after_tasks=["retry", taker], run_if="any_failed", delivery=delivery)
+            flow.task(work, name="last", after_tasks=["retry", taker, "cleanup"], run_if="all_done", delivery=delivery)
+
+
+PROGRAMS = {"flows": schedule_flows, "all": schedule_all, "stays": schedule_stays, "poison": schedule_poison}
 
 
 def arm(point: str | None, nth: int) -> None:

@@ -71,9 +71,9 @@ class Walk:
             crash_program.life, folder=str(folder), program=self._program, deliveries=list(DELIVERIES), **armed
         )
 
-    def until_it_is_not_reached(self, point: str) -> list[Story]:
-        """For the 1st, 2nd, 3rd ... time. The stories of those that died."""
-        numbers = count(1, STRIDE if point in SAME_ON_DISK else 1)
+    def until_it_is_not_reached(self, point: str, first: int = 1, stride: int | None = None) -> list[Story]:
+        """For the 1st, 2nd, 3rd ... time, or every so many. The stories of those that died."""
+        numbers = count(first, stride or (STRIDE if point in SAME_ON_DISK else 1))
         stories: list[Story] = []
 
         def walk() -> None:

@@ -165,7 +165,7 @@ def options_of(node: Node, parents: list[Any]) -> dict[str, Any]:
     return options
 
 
-Build = Callable[[Scheduler, Iterable[Node], Callable[..., str]], Built]
+Build = type[Plain] | type[OfAFlow]
 
 
 class Twin:
@@ -224,7 +224,14 @@ class Twin:
 class Beside:
     """A round and its model, alone. Runs are taken from the store, and given back when the test says so."""
 
-    def __init__(self, nodes: Iterable[Node], build: Build, scheduler: Scheduler | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        build: Build,
+        scheduler: Scheduler | None = None,
+        check: Callable[[Any], None] = check,
+    ) -> None:
+        self.check = check
         self.clock = FakeClock() if scheduler is None else cast(FakeClock, scheduler._clock)
         self.scheduler = scheduler or Scheduler(ManualPool(1), clock=self.clock, observers=[])
         self.scheduler.start()
@@ -287,7 +294,7 @@ class Beside:
         self.audit()
 
     def audit(self) -> None:
-        check(cast(Any, self.scheduler._store))
+        self.check(self.scheduler._store)
         self.twin.compare(self.built.tasks)
         state = self.built.state()
         assert state in (None, self.model.state), f"the round is {state}, not {self.model.state}"
@@ -303,11 +310,11 @@ def last_of(values: tuple[Any, ...], tries: int) -> Any:
     return values[min(tries, len(values)) - 1]
 
 
-def play(dag: Dag, build: Build, beside: Beside | None = None) -> Beside:
+def play(dag: Dag, build: Build | Callable[[], Beside]) -> Beside:
     """The round to its end. Raises AssertionError, with all that is needed to see it again."""
-    rng, step = Random(f"play {dag.seed}"), 0
+    rng, step, beside = Random(f"play {dag.seed}"), 0, None
     try:
-        beside = beside or Beside(dag.nodes, build)
+        beside = Beside(dag.nodes, build) if isinstance(build, type) else build()
         while beside.model.state == "running":
             if step in dag.acts:
                 act = dag.acts[step]

@@ -63,18 +63,23 @@ class Bodies:
         return name
 
 
-def begun(shape: str, bodies: Bodies, size: int = MANY) -> tuple[Scheduler, ManualPool, Flow, list[Node]]:
-    pool, nodes = ManualPool(4), list(SHAPES[shape](size))
-    scheduler = Scheduler(pool, clock=bodies.clock, observers=[])
+def begun(shape: str, bodies: Bodies, scheduler: Scheduler, size: int = MANY) -> tuple[Flow, list[Node]]:
+    nodes = list(SHAPES[shape](size))
     scheduler.start()
-    return scheduler, pool, defined(scheduler, "large", None, nodes, bodies), nodes
+    return defined(scheduler, "large", None, nodes, bodies), nodes
+
+
+def in_memory(shape: str, bodies: Bodies) -> tuple[Scheduler, ManualPool, Flow, list[Node]]:
+    pool = ManualPool(4)
+    scheduler = Scheduler(pool, clock=bodies.clock, observers=[])
+    return scheduler, pool, *begun(shape, bodies, scheduler)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_task_of_a_large_round_runs_once_and_after_its_parents(shape: str) -> None:
     """And its end is seen by whoever waits for the flow."""
     bodies = Bodies()
-    scheduler, pool, flow, nodes = begun(shape, bodies)
+    scheduler, pool, flow, nodes = in_memory(shape, bodies)
     pool.run_all()
     check(scheduler._store)
     place = {name: number for number, name in enumerate(bodies.ran)}
@@ -90,7 +95,7 @@ def test_each_task_of_a_large_round_runs_once_and_after_its_parents(shape: str) 
 def test_all_below_the_first_task_of_a_large_round_are_skipped_at_once(shape: str) -> None:
     """By work list: a recursion ends at the thousandth."""
     bodies = Bodies(failing="t0")
-    scheduler, pool, flow, nodes = begun(shape, bodies)
+    scheduler, pool, flow, nodes = in_memory(shape, bodies)
     pool.run_all()
     check(scheduler._store)
     assert bodies.ran == ["t0"]
@@ -103,7 +108,7 @@ def test_all_below_the_first_task_of_a_large_round_are_skipped_at_once(shape: st
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_large_round_is_cancelled_in_the_middle_as_one(shape: str) -> None:
     bodies = Bodies()
-    scheduler, pool, flow, nodes = begun(shape, bodies)
+    scheduler, pool, flow, nodes = in_memory(shape, bodies)
     for _ in range(len(nodes) // 2):
         pool.run_next()
     assert flow.rounds()[0].cancel()
