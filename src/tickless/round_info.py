@@ -82,10 +82,10 @@ class RoundInfo:
         """
         ran = {task.name: task for task in self.tasks if task.finished_us is not None and task.started_us is not None}
         path: list[str] = []
-        last = max(ran.values(), key=_ended_at, default=None)
+        last = max(reversed(ran.values()), key=_ended_at, default=None)  # of two that ended at once, the later one
         while last is not None:
             path.append(last.name)
-            last = max((ran[name] for name in last.parents if name in ran), key=_ended_at, default=None)
+            last = max((ran[name] for name in reversed(last.parents) if name in ran), key=_ended_at, default=None)
         return tuple(reversed(path))
 
     def compare(self, other: RoundInfo) -> tuple[RoundChange, ...]:
