@@ -16,7 +16,7 @@ from tickless.core import rounds
 
 def any_flow() -> None:
     """The machine with the models of a fire and of a round: tests/properties."""
-    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=2_000))
+    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=300))
 
 
 def any_dag() -> None:

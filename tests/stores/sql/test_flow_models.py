@@ -66,6 +66,10 @@ class SqlFlowMachine(FlowMachine):
         for made, one in zip(self.model.rounds, self.scheduler.rounds("it"), strict=True):
             made.handle = one
 
+    def bind(self) -> None:
+        self.scheduler.tasks()  # an end may have been noted only: who reads has it written, and then looks
+        super().bind()
+
     def check_promises(self) -> None:
         check(store_of(self.scheduler))
 
