@@ -39,6 +39,7 @@ format: $(INSTALLED)
 bench: $(BENCH)
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/rules.py
+	$(BIN)/python benchmarks/flows.py
 
 # Durable stores, beside a bare loop, APScheduler and huey: some 20 minutes, on the disk of this folder.
 bench-durable: $(BENCH)

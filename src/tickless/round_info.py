@@ -10,6 +10,8 @@ from typing import Any
 from tickless.instants import SECOND_US, Instant, datetime_of
 from tickless.states import Reason, RunIf, State
 
+FEW_PARENTS = 3
+"""So many parents are named beside the one under which a task stands."""
 WIDEST_NAME = 40
 """Longer names push what follows them to the right, in their own line only."""
 
@@ -116,7 +118,9 @@ class RoundInfo:
         named = [(task, f"{lead}{task.name}") for task, lead in _walk(children)]
         width = min(WIDEST_NAME, max((len(name) for _, name in named), default=0))
         for task, name in named:
-            also = f"  after {', '.join(task.parents[:-1])} too" if len(task.parents) > 1 else ""
+            others = task.parents[:-1]
+            named_others = ", ".join(others) if len(others) <= FEW_PARENTS else f"{len(others)} others"
+            also = f"  after {named_others} too" if others else ""
             lines.append(f"{name:<{width}}  {_told(task)}{also}".rstrip())
         path = self.critical_path
         if len(path) > 1:

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tokenize
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -49,6 +50,33 @@ def test_every_example_is_in_the_readme_and_short() -> None:
     for example in EXAMPLES.glob("*.py"):
         assert f"`{example.name}`" in readme
         assert example == WORLD_CLOCKS or len(example.read_text(encoding="utf-8").splitlines()) < 50
+
+
+def test_the_etl_counts_what_another_way_counts(tmp_path: Path) -> None:
+    """In life: an example whose figures nobody looked at. Lines are counted as bytes, functions as the word `def`."""
+    done = run(EXAMPLES / "etl.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "etl.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6
+    for row in rows:
+        files = sorted((Path(tokenize.__file__).parent / row["package"]).glob("*.py"))
+        assert int(row["lines"]) == sum(file.read_bytes().count(b"\n") for file in files)
+        assert int(row["functions"]) == sum(words_of(file).count("def") for file in files)
+
+
+def words_of(file: Path) -> list[str]:
+    with file.open("rb") as source:
+        return [token.string for token in tokenize.tokenize(source.readline) if token.type == tokenize.NAME]
+
+
+def test_the_nightly_report_cleans_up_once_and_is_mended(tmp_path: Path) -> None:
+    """In life: a cleanup that runs every night, or never; a night that fires twice when the clocks change."""
+    done = run(EXAMPLES / "nightly_report.py", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("critical path") == 4
+    assert done.stdout.splitlines()[-1].endswith("totals [200, 150, 200, 90], cleaned up after ['27']")
+    assert "report@2026-03-29T01:00:00Z succeeded" in done.stdout  # 02:30 is skipped, so it runs as the gap ends
 
 
 def test_world_clocks_run_by_the_command_reports_the_true_changes(tmp_path: Path) -> None:
