@@ -14,9 +14,9 @@ from tickless import plan, policies
 from tickless.core import rounds
 
 
-def any_flow() -> None:
+def any_flow(examples: int = 2_000) -> None:
     """The machine with the models of a fire and of a round: tests/properties."""
-    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=300))
+    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=examples))
 
 
 def any_dag() -> None:
@@ -72,7 +72,7 @@ def test_a_planted_bug_of_a_round_is_caught(mutant: Mutant, caught_by: Property)
         caught_by()
 
 
-@pytest.mark.parametrize("passed_by", [any_flow, any_dag])
-def test_without_a_bug_of_a_round_the_same_property_passes(passed_by: Property) -> None:
-    """Else a property that always fails would seem to catch everything."""
-    passed_by()
+def test_without_a_bug_of_a_round_the_same_properties_pass() -> None:
+    """Else a property that always fails would seem to catch everything. Most bugs are found by these first examples."""
+    any_flow(500)
+    any_dag()
