@@ -74,6 +74,6 @@ def test_a_planted_bug_of_a_round_is_caught(mutant: Mutant, caught_by: Property)
 
 
 def test_without_a_bug_of_a_round_the_same_properties_pass() -> None:
-    """Else a property that always fails would seem to catch everything. `make test` has played more of them elsewhere."""
+    """Else a property that always fails would seem to catch everything. More of them are played elsewhere."""
     any_flow(100)
     any_dag()
