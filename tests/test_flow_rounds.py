@@ -235,6 +235,24 @@ def test_a_timeout_cancels_the_rest_and_waits_for_what_runs(place: Place) -> Non
     assert flow.next_fire is not None
 
 
+def test_a_round_that_timed_out_though_all_succeeded_is_tried_again_and_ends(place: Place) -> None:
+    """Nothing of it is left to run, so nothing would ever end it."""
+    flow = place.chain(note, timeout=10)
+    place.advance(MINUTE)
+    place.step(1)
+    run = place.scheduler._store.take(place.clock.now())
+    assert run is not None
+    place.advance(10)
+    place.scheduler._store.finish(run, place.scheduler._workers[0].outcome(run), place.clock.now())
+    (one,) = flow.rounds()
+    assert one.state is State.FAILED
+    one.retry_failed()
+    place.step(1)
+    again = flow.rounds()[-1]
+    assert again.state is State.SUCCEEDED
+    assert again.info.tasks[0].reason is Reason.COPIED
+
+
 def test_a_retry_is_of_a_task_and_its_round_goes_on_meanwhile(place: Place) -> None:
     with place.scheduler.flow("f", every(seconds=MINUTE)) as flow:
         flow.task(fail, args=(1,), retry=Retry(2, delay=5, factor=1))

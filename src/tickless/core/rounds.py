@@ -9,6 +9,7 @@ running, in nobody's hands, until the last of them has ended. It counts them dow
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,7 +100,9 @@ def begin(machine: Machine, one: TaskRecord, due: Instant, *, by_hand: bool) -> 
     if by_hand or machine.registry.find_round(flow, id) is not None:
         id = f"{id}+{one._seq}"
     one._name = id
-    params: Mapping[str, Any] = plan.params  # type: ignore[union-attr]  # the work of a flow is a Plan
+    params: Mapping[str, Any] = {}
+    with suppress(Exception):  # a definition that cannot be read: the round says so when it is to be opened
+        params = plan.params  # type: ignore[union-attr]  # the work of a flow is a Plan
     special.round = Round(id, planned, {**params, **asked.params}, asked.retry_of, plan)
     if old is not None:  # it is tried again as it was
         one._work, special.round.params, special.round.plan = old.plan, old.params, old.plan
@@ -126,7 +129,7 @@ def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> b
         return True
     try:
         tasks = _fresh(machine, one, round)
-    except TicklessError as error:
+    except Exception as error:  # noqa: BLE001 - a definition that is damaged ends its own round, and nothing else (P9)
         line = f"{type(error).__name__}: {error}"
         _conclude(machine, one, run, Outcome(State.FAILED, error, None, line), now)
         return True
@@ -148,6 +151,8 @@ def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> b
     machine.enter_many(living, now)
     for task in copied:
         task._parents = tuple(key_of(parent) for parent in task._parents)
+    if not living:  # it had timed out, and then all its tasks succeeded
+        _conclude(machine, one, run, Outcome(State.SUCCEEDED), now)
     return True
 
 

@@ -250,3 +250,18 @@ def test_a_task_that_fails_fails_its_round_and_both_are_told(house: House) -> No
         (one,) = scheduler.rounds("etl")
         assert one.info.error == "TaskFailed: 1 of 1 tasks failed: fail (ValueError: broken)"
         assert scheduler.get("etl").state is State.FAILED
+
+
+@pytest.mark.parametrize("form", ["{", '{"v": 1}', '{"v": 99}', None])
+def test_a_definition_that_is_damaged_fails_its_own_rounds_and_stops_nobody(house: House, form: str | None) -> None:
+    with house.start(define) as scheduler:
+        scheduler.schedule(note, every(seconds=MINUTE_S), args=("beside",), id="beside")
+        store: Any = scheduler._store
+        with store.transactions.lock:
+            change = "DELETE FROM plans" if form is None else "UPDATE plans SET form = ?"
+            store.db.execute(change, () if form is None else (form,))
+        house.clock.advance(2 * MINUTE_S)
+        assert told == ["beside"] * 2
+        assert [one.state for one in scheduler.rounds("etl")] == [State.FAILED] * 2
+        assert scheduler.rounds("etl")[0].info.error
+        assert scheduler.get("etl").next_fire is not None
