@@ -43,16 +43,17 @@ def test_everything_that_can_happen_to_a_task_of_a_dag_happens() -> None:
     happened: Counter[str] = Counter()
     for seed in range(100):
         beside = play(drawn(seed), OfAFlow)
-        sizes.add(len(beside.model.parts))
-        happened[f"round {beside.model.state}"] += 1
-        for part in beside.model.parts.values():
-            happened[f"{part.state} {part.reason or ''}".strip()] += 1
-            happened[f"{part.node.run_if} {part.state}"] += bool(part.node.parents)
-            happened["retried"] += part.tries > 1
-            happened["asked to stop"] += part.stop
+        for model in beside.models:
+            sizes.add(len(model.parts))
+            happened[f"round {model.state}"] += 1
+            for part in model.parts.values():
+                happened[f"{part.state} {part.reason or ''}".strip()] += 1
+                happened[f"{part.node.run_if} {part.state}"] += bool(part.node.parents)
+                happened["retried"] += part.tries > 1
+                happened["asked to stop"] += part.stop
     reasons = ("parent_failed", "parent_cancelled", "parent_skipped", "run_if")
-    wanted = {f"skipped {reason}" for reason in reasons} | {"succeeded", "failed", "cancelled cancelled"}
-    wanted |= {"cancelled stopped", "retried", "asked to stop"}
+    wanted = {f"skipped {reason}" for reason in reasons} | {"succeeded", "succeeded copied", "failed"}
+    wanted |= {"cancelled cancelled", "cancelled stopped", "retried", "asked to stop"}
     wanted |= {f"round {state}" for state in ("succeeded", "failed", "cancelled")}
     wanted |= {f"{run_if} {state}" for run_if in RUN_IFS for state in ("succeeded", "failed", "skipped", "cancelled")}
     wanted -= {"all_done skipped"}
