@@ -235,6 +235,48 @@ def test_a_timeout_cancels_the_rest_and_waits_for_what_runs(place: Place) -> Non
     assert flow.next_fire is not None
 
 
+def test_a_round_by_hand_at_the_instant_of_a_fire_that_waits_takes_nothing_from_it(place: Place) -> None:
+    """One waits already, so the one by hand is skipped; its parameters are not those of the fire."""
+    with place.scheduler.flow("f", every(seconds=MINUTE), overlap="queue", params={"who": "fire"}) as flow:
+        flow.task(note, args=(flow.param("who"),))
+    place.scheduler.start()
+    flow.run_now()
+    place.advance(MINUTE)
+    assert flow.run_now({"who": "me"}).reason is Reason.OVERLAP
+    place.step(4)
+    assert told == ["fire", "fire"]
+
+
+def test_outputs_are_looked_at_anew_at_each_attempt() -> None:
+    """A parent that succeeds between two attempts of its child: the second one is given what it returned."""
+    place = Place()
+    gates: list[int] = []
+
+    def twice(early: Any, late: Any) -> Any:
+        gates.append(1)
+        if len(gates) == 1:
+            raise ValueError("again")
+        return note((early, late))
+
+    with place.scheduler.flow("f", every(seconds=MINUTE)) as flow:
+        early = flow.task(note, args=("early",), name="early")
+        late = flow.task(note, args=("late",), name="late")
+        flow.task(
+            twice,
+            args=(early.output.or_else("none"), late.output.or_else("none")),
+            run_if="any_succeeded",
+            retry=Retry(2, delay=5, factor=1),
+            priority=1,
+        )
+    place.scheduler.start()
+    place.advance(MINUTE)
+    place.step(4)
+    place.advance(5)
+    place.step(1)
+    assert told == ["early", "late", ("early", "late")]
+    place.scheduler.close()
+
+
 def test_a_round_that_timed_out_though_all_succeeded_is_tried_again_and_ends(place: Place) -> None:
     """Nothing of it is left to run, so nothing would ever end it."""
     flow = place.chain(note, timeout=10)

@@ -51,7 +51,7 @@ def run_now(machine: Machine, task: TaskRecord, now: Instant, asked: Asked | Non
 def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant, asked: Asked | None) -> RunRecord:
     if task._rule is None:
         raise ScheduleError(f"task {task.id}: it was cancelled, and ends when its last run does; schedule it anew")
-    special = special_of(task)
+    special, waiter = special_of(task), special_of(task).waiter
     before = None if special.asked is None else special.asked.get(at)  # of one that waits, asked for at this instant
     if asked is not None:
         special.asked = {**(special.asked or {}), at: asked}
@@ -60,7 +60,7 @@ def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant, as
     one = special.crew[-1] if special.crew else None
     if one is not None and one is not newest:
         return own_run(one, one._run or QUEUED)
-    if special.waiter == at and before is None:
+    if special.waiter == at and (waiter != at or special.policy.overlap == "replace"):
         return RunRecord(task, at, State.PENDING)
     if asked is not None and special.asked is not None:
         others = {instant: said for instant, said in special.asked.items() if instant != at}

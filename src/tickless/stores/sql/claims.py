@@ -245,7 +245,7 @@ class Claims:
         self._tokens[task._seq] = loaded.token
         self._leases[task._seq] = loaded.lease
         if task._more is not None and task._more.outputs and type(task._work) is StoredCall:
-            task._work.ends = session.ends_of(task)
+            task._work.ends, task._work.found = session.ends_of(task), None  # not as at the attempt before
         if machine.post_started is not None:
             machine.post_started(EventKind.STARTED, started, task, run.due)
         return run
