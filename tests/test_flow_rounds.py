@@ -5,6 +5,7 @@ In memory, and by `TEST_STORE=sqlite` on a file.
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import timedelta
@@ -445,7 +446,7 @@ def test_a_failed_round_calls_the_handler_and_pauses_a_flow_that_fails_too_often
 
 def test_rounds_and_their_tasks_in_process_pools() -> None:
     """Both the opening of the round and its tasks are called in another process."""
-    with ProcessPoolExecutor(1) as processes:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:  # as in tests/pools
         scheduler = Scheduler(Pool(processes, slots=1), observers=[])
         with scheduler.flow("f") as flow:
             first = flow.task(beside, args=([3, 4],), name="first")
