@@ -23,6 +23,7 @@ from tickless import (
     Retry,
     Run,
     ScheduleError,
+    Scheduler,
     State,
     Task,
     after,
@@ -30,7 +31,7 @@ from tickless import (
     every,
 )
 from tickless.instants import datetime_of
-from tickless.testing import FakeClock
+from tickless.testing import FakeClock, ManualPool
 
 SCOPES: dict[str, Callable[[Task[Any]], dict[str, Any]]] = {
     "task": lambda task: {"task": task},
@@ -224,3 +225,17 @@ def test_an_update_of_what_is_ready_takes_its_new_place_by_priority() -> None:
     sound(bench.scheduler)
     bench.go()
     assert bench.order == ["second", "third", "first"]
+
+
+def test_what_was_asked_for_by_hand_and_got_another_time_may_be_too_late_for_that() -> None:
+    """A run by hand is never too late. Once it is rescheduled it is none any more."""
+    clock = FakeClock()
+    scheduler = Scheduler(ManualPool(), clock=clock, observers=[])
+    task = scheduler.schedule(print, after(3), grace=1)
+    scheduler.start()
+    task.run_now()
+    task.reschedule(after(3))
+    clock.advance(5)
+    assert scheduler._store.take(clock.now()) is None
+    assert (task.state, task.reason) == (State.SKIPPED, Reason.MISFIRE)
+    scheduler.close()

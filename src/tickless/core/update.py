@@ -297,6 +297,7 @@ def _change_unrun(machine: Machine, task: TaskRecord, new: TaskRecord, now: Inst
         task._run = None
         if special is not None:
             special.hold = special.queue = None
+            special.by_hand = False  # it has a time again, and may be too late for it
         _become_now(machine, task, new, now)
         return True
     pause = pause_of(machine, task)
