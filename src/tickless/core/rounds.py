@@ -140,6 +140,9 @@ def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> b
     one._work = one._args = one._kwargs = None  # what it was made of
     round.opened = True
     living, copied = [task for task in tasks if task._run is None], [task for task in tasks if task._run is not None]
+    for task in living:
+        if not task._parents:  # `Clock.now()` drives it: the round's own due may be of the wall clock, or have jitter
+            task._due = run.at
     one._waiting = len(living)
     timeout_us = special.policy.timeout_us
     if timeout_us is not None and run.started is not None:
