@@ -91,13 +91,14 @@ def begin(machine: Machine, one: TaskRecord, due: Instant, *, by_hand: bool) -> 
     flow = special.chief
     assert flow is not None
     about, plan = special_of(flow), one._work
-    asked = (about.asked or {}).pop(due, NOTHING_ASKED)
+    said = (about.asked or {}).pop(due, None)
+    asked = said or NOTHING_ASKED
     if about.asked:  # whatever waits keeps what was said of it; all else was skipped
         about.asked = {at: said for at, said in about.asked.items() if at == about.waiter} or None
     old = None if asked.retry_of is None else _round_named(machine, flow, asked.retry_of)
     planned = due if old is None or old.due is None else old.due
     id = f"{flow.id}@{datetime_of(planned).isoformat().replace('+00:00', 'Z')}"
-    if by_hand or machine.registry.find_round(flow, id) is not None:
+    if by_hand or said is not None or _is_given(machine, flow, id):
         id = f"{id}+{one._seq}"
     one._name = id
     params: Mapping[str, Any] = {}
@@ -110,6 +111,12 @@ def begin(machine: Machine, one: TaskRecord, due: Instant, *, by_hand: bool) -> 
     about.rounds.append(one)
     machine.registry.flows[flow._seq] = flow
     machine.registry.trim_rounds(flow, machine.keep_rounds)
+
+
+def _is_given(machine: Machine, flow: TaskRecord, id: str) -> bool:
+    """Whether a round has the id, of this flow or of one that had its id before. O(flows + keep_rounds)."""
+    alike = [one for one in machine.registry.flows.values() if one._id == flow._id and one is not flow]
+    return any(machine.registry.find_round(one, id) is not None for one in (flow, *alike))
 
 
 def _round_named(machine: Machine, flow: TaskRecord, id: str) -> Round | None:
