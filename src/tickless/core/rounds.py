@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tickless.core import graph, permits
 from tickless.core.cancel import cancel
 from tickless.core.record import SEQ_BITS, RunRecord, TaskRecord, ended, key_of
-from tickless.core.special import Asked, Round, is_open_round, policy_of, round_of, special_of
+from tickless.core.special import Asked, Round, is_open_round, policy_of, round_of, special_in, special_of
 from tickless.core.stopping import ask_to_stop as set_flag
 from tickless.core.stopping import is_to_stop
 from tickless.errors import DuplicateId, TaskFailed, TaskTimedOut, TicklessError, shown
@@ -130,7 +130,7 @@ def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> b
     special, round = special_of(one), round_of(one)
     if outcome.value is not OPENS:
         return False
-    stopped = Reason.CLOSED if machine.is_closed else Reason.CANCELLED
+    stopped = Reason.CLOSED if machine.is_closed else round.stopped or Reason.CANCELLED
     if machine.is_closed or is_to_stop(run) or (one._more is not None and one._more.end is not None):
         _conclude(machine, one, run, Outcome(State.CANCELLED, reason=stopped), now)
         return True
@@ -251,8 +251,11 @@ def _conclude(machine: Machine, one: TaskRecord, run: RunRecord, outcome: Outcom
 def ask_to_stop(machine: Machine, task: TaskRecord, now: Instant, reason: Reason) -> None:
     """Have a run stop: its flag is set; of a round, whatever has not started is cancelled."""
     set_flag(machine, task)
+    special = special_in(task)
     if is_open_round(task) and not ended(task):
         _stop(machine, task, now, reason)
+    elif special is not None and special.round is not None:  # a worker is about to open it
+        special.round.stopped = special.round.stopped or reason
 
 
 def _stop(machine: Machine, one: TaskRecord, now: Instant, reason: Reason) -> None:
