@@ -95,6 +95,11 @@ class Round:
         if info.state is State.SUCCEEDED:
             raise ScheduleError(f"round {self.id}: nothing of it failed; a fresh round is run_now() of the flow")
         flow = self._scheduler._record_of(info.flow_id)
+        if all(one.id != self.id for one in self._scheduler.rounds(info.flow_id)):
+            raise ScheduleError(
+                f"round {self.id}: it is not kept any more, nor what its tasks returned; keep more of them "
+                "(keep_rounds), or have a fresh round: run_now() of the flow"
+            )
         return self._scheduler._run_round(flow, Asked({}, retry_of=self.id))
 
     def wait(self, timeout: float | None = None) -> bool:

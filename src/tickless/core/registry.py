@@ -135,8 +135,11 @@ class Registry:
         """A task has ended that is not listed among the finished: an occurrence, a handler, or a task of a round."""
 
     def trim_rounds(self, flow: TaskRecord, keep: int) -> None:
-        """Forget the oldest rounds beyond those that are kept; what goes on is not counted."""
-        over = [one for one in rounds_of(flow) if ended(one)]
+        """Forget the oldest rounds beyond those that are kept; what goes on is not counted, nor what is tried again."""
+        asked = special_of(flow).asked or {}
+        again = {said.retry_of for said in asked.values()}
+        again.update(round_of(one).retry_of for one in rounds_of(flow) if not ended(one))
+        over = [one for one in rounds_of(flow) if ended(one) and round_of(one).id not in again]
         for one in over[: max(0, len(over) - keep)]:
             rounds = special_of(flow).rounds
             assert rounds is not None
