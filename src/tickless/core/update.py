@@ -86,11 +86,15 @@ def _stays(machine: Machine, there: TaskRecord, new: TaskRecord) -> bool:
     A worker may end a plain task this very moment. So it is asked first whether it is busy, and then whether it has
     ended: a task that is not busy becomes so under the lock only.
     """
-    if there in machine.waiting or new._parents or is_flow(there) is not is_flow(new):
+    if there in machine.waiting or new._parents or is_flow(there) is not is_flow(new) or _is_of_round(there):
         return False
     if _busy(there) or _has_crew(there):
         return there._rule is not None and new._rule is not None
     return not ended(there)
+
+
+def _is_of_round(task: TaskRecord) -> bool:
+    return task._more is not None and task._more.round is not None
 
 
 def _note_lost(machine: Machine, there: TaskRecord, new: TaskRecord, now: Instant) -> None:
@@ -238,6 +242,8 @@ def change(machine: Machine, task: TaskRecord, new: TaskRecord, now: Instant) ->
         raise ScheduleError(
             f"task {task.id}: runs of it go on, each for itself; have it fire once when they have ended"
         )
+    if new._rule is not None and _is_of_round(task):
+        raise ScheduleError(f"task {task.id}: it is a task of a round, which would have no end; have the flow recur")
     machine.discard(task)
     left = _runs_left(task, is_busy)
     if new._more is not None or left is not None:
