@@ -123,6 +123,12 @@ class Update:
             raise ScheduleError(
                 f'update: flow {copy.id} has its definition for a work; define it anew with its id, and exists="update"'
             )
+        for name in ("retry", "on_timeout", "delivery") if is_flow(copy) else ():
+            if name in changes:
+                raise ScheduleError(
+                    f"update: {name} is said of a task of the flow; define flow {copy.id} anew with its id, "
+                    'and exists="update"'
+                )
         if "work" in changes:
             copy._work = changes["work"]
         if "name" in changes:
