@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from tickless.errors import shown
 from tickless.instants import SECOND_US, Instant, datetime_of
 from tickless.states import Reason, RunIf, State
 
@@ -80,9 +81,13 @@ class RoundInfo:
     def critical_path(self) -> tuple[str, ...]:
         """The names of the tasks that the end had to wait for, first to last: what to make quicker. O(tasks and links).
 
-        From the task that ended last back to the parent that ended last, and so on; of those that have run.
+        From the task that ended last back to the parent that ended last, and so on; of those that ran in this round.
         """
-        ran = {task.name: task for task in self.tasks if task.finished_us is not None and task.started_us is not None}
+        ran = {
+            task.name: task
+            for task in self.tasks
+            if task.finished_us is not None and task.started_us is not None and task.reason is not Reason.COPIED
+        }
         path: list[str] = []
         last = max(reversed(ran.values()), key=_ended_at, default=None)  # of two that ended at once, the later one
         while last is not None:
@@ -115,16 +120,16 @@ class RoundInfo:
         children: dict[str | None, list[RoundTask]] = {}
         for task in self.tasks:
             children.setdefault(task.parents[-1] if task.parents else None, []).append(task)
-        named = [(task, f"{lead}{task.name}") for task, lead in _walk(children)]
+        named = [(task, f"{lead}{_line(task.name)}") for task, lead in _walk(children)]
         width = min(WIDEST_NAME, max((len(name) for _, name in named), default=0))
         for task, name in named:
             others = task.parents[:-1]
-            named_others = ", ".join(others) if len(others) <= FEW_PARENTS else f"{len(others)} others"
+            named_others = ", ".join(map(_line, others)) if len(others) <= FEW_PARENTS else f"{len(others)} others"
             also = f"  after {named_others} too" if others else ""
             lines.append(f"{name:<{width}}  {_told(task)}{also}".rstrip())
         path = self.critical_path
         if len(path) > 1:
-            lines.append(f"critical path: {' > '.join(path)}")
+            lines.append(f"critical path: {' > '.join(map(_line, path))}")
         return "\n".join(lines)
 
     def _head(self) -> str:
@@ -139,6 +144,11 @@ class RoundInfo:
 
     def __str__(self) -> str:
         return self.tree()
+
+
+def _line(name: str) -> str:
+    """The name, in one line."""
+    return name if name.isprintable() else shown(name)
 
 
 def _ended_at(task: RoundTask) -> tuple[int, int]:
@@ -173,7 +183,7 @@ def _told(task: RoundTask) -> str:
 
 def _span(us: int) -> str:
     """A duration, short: 12 ms, 3.4 s, 2 min 5 s."""
-    if us < SECOND_US:
+    if us < SECOND_US - 500:  # what is more is rounded to a second
         return f"{us / 1000:.3g} ms"
     if us < 60 * SECOND_US:
         return f"{us / SECOND_US:.3g} s"
