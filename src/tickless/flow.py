@@ -18,7 +18,7 @@ from tickless.drafts import draft
 from tickless.errors import DependencyError, FlowError, UnknownTask, shown
 from tickless.instants import instant_of
 from tickless.options import OnTimeout, check_names, exists_of
-from tickless.output import Output, replaced
+from tickless.output import Output, outputs_in, replaced
 from tickless.plan import FlowPlan, Param
 from tickless.records import Run, TaskInfo
 from tickless.round import Round
@@ -227,6 +227,9 @@ class Flow:
         found: list[Param] = []
         for value in values:
             replaced(value, found.append, Param)
+        for output in outputs_in(tuple(values), None):
+            if type(output._default) is Param:
+                found.append(output._default)
         for param in found:
             if param.name is not None:
                 self.param(param.name)

@@ -59,9 +59,10 @@ class Output(Generic[T]):
         """True when there is nothing to give unless the task has succeeded."""
         return self._default is _NO_DEFAULT
 
-    def of(self, task: TaskRecord) -> Output[T]:
-        """The same part, with the same default, of the result of another task."""
-        return Output(task, self._default, self._path)
+    def of(self, task: TaskRecord, default: Callable[[Any], Any] | None = None) -> Output[T]:
+        """The same part of the result of another task, with the same default, or what `default` makes of it."""
+        given = self._default if default is None or self.needs_success else default(self._default)
+        return Output(task, given, self._path)
 
     def stored_parts(self) -> tuple[TaskRecord, Path, tuple[Any, ...]]:
         """For a store that keeps arguments as text: whose output, which part, and the default, if there is one."""

@@ -65,9 +65,12 @@ class FlowPlan:
         values.update(round.params)
         made: dict[TaskRecord, TaskRecord] = {}
 
+        def param(one: Any) -> Any:
+            return values[one.name] if type(one) is Param else one
+
         def fill(value: Any) -> Any:
-            given = replaced(value, lambda param: values[param.name], Param)
-            return replaced(given, lambda output: output.of(made[output._task]))
+            given = replaced(value, param, Param)
+            return replaced(given, lambda output: output.of(made[output._task], param))
 
         for model in self.drafts:
             parents = tuple(made[parent] for parent in model._parents)
