@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from types import FunctionType, MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, final
 
-from tickless.checks import text
+from tickless.checks import plain_text, text
 from tickless.conditions import check_conditions
 from tickless.core.record import TaskRecord
 from tickless.core.special import Asked, special_of
@@ -176,10 +176,13 @@ class Flow:
 
         Raises FlowError for one that the flow does not have.
         """
-        if name not in self._params:
-            known = ", ".join(map(repr, self._params)) or "none"
-            raise FlowError(f"flow {self.id}: it has no parameter {shown(name)}, but {known}; say params= of the flow")
+        self._check_param(name, self._params)
         return Param(name)
+
+    def _check_param(self, name: str, params: Mapping[str, Any]) -> None:
+        if plain_text(name) not in params:
+            known = ", ".join(map(repr, params)) or "none"
+            raise FlowError(f"flow {self.id}: it has no parameter {shown(name)}, but {known}; say params= of the flow")
 
     @property
     def due(self) -> Any:
@@ -338,12 +341,13 @@ class Flow:
         return self._scheduler.rounds(self._handle, limit)
 
     def round(self, which: str | Run | datetime) -> Round:
-        """The round of that id, or the newest of that run's or that instant's fire. Raises UnknownTask."""
-        due = which.due_us if isinstance(which, Run) else None
-        if isinstance(which, datetime):
-            due = instant_of(which, "round")
+        """The round of that id, that run's, or the newest of that instant's fire. Raises UnknownTask."""
+        of_run = which.due_us if isinstance(which, Run) else None
+        id = plain_text(which)
+        due = instant_of(which, "round") if isinstance(which, datetime) else None
         for one in reversed(self.rounds()):
-            if one.id == which or (due is not None and due in (one.info.due_us, one._record._due)):
+            of = one._record._due
+            if one.id == id or (of is not None and of == of_run) or (due is not None and due in (one.info.due_us, of)):
                 return one
         there = ", ".join(one.id for one in self.rounds()) or "none"
         raise UnknownTask(f"flow {self.id}: no round {shown(which)} is kept; there is {there}")
@@ -356,8 +360,8 @@ class Flow:
         """
         said = _params(params)
         for name in said:
-            self.param(name)
-        return self._scheduler._run_round(self._handle, Asked(said))
+            self._check_param(name, plan.params if isinstance(plan, FlowPlan) else self._params)
+        return self._scheduler._run_round(task, Asked(said))
 
     def pause(self, reason: str | None = None, until: datetime | None = None) -> bool:
         """Have no more rounds begin until `resume`; those that go on do. See `Scheduler.pause`."""
