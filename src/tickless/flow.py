@@ -76,9 +76,26 @@ class FlowTaskOptions(TypedDict, total=False):
     delivery: Delivery
 
 
-_OF_TASKS = dict.fromkeys(("retry", "on_timeout", "delivery"), "it is said of a task of the flow: flow.task(...)")
+_OF_TASKS = dict.fromkeys(
+    ("retry", "on_timeout", "delivery", "args", "kwargs", "name", "after_tasks", "run_if"),
+    "it is said of a task of the flow: flow.task(...)",
+)
 _OF_FLOWS = dict.fromkeys(
-    ("when", "start", "until", "max_runs", "jitter", "overlap", "max_running", "catch_up", "max_catch_up", "grace"),
+    (
+        "when",
+        "params",
+        "start",
+        "until",
+        "max_runs",
+        "jitter",
+        "overlap",
+        "max_running",
+        "grace",
+        "catch_up",
+        "max_catch_up",
+        "pause_after_failures",
+        "exists",
+    ),
     "it is said of the flow: scheduler.flow(...)",
 )
 
@@ -122,6 +139,8 @@ class Flow:
         params = given.pop("params", None)
         self._params = _params(params)
         self._exists: Exists | None = given.pop("exists", None)
+        if self._exists is not None:
+            exists_of(self._exists, self.id)
         self._when = NOW if when is None else when
         self._options = given
         self._plan = FlowPlan(self.id, scheduler, MappingProxyType(self._params))
@@ -158,6 +177,8 @@ class Flow:
                 given.setdefault(key, self._options[key])
         scheduler = self._scheduler
         now = scheduler._now()
+        self._check_outputs(work, given.get("args"), given.get("kwargs"))
+        self._check_limit(work, given.get("limit"))
         model: Task[T] = draft(self, scheduler._clock, now, work, None, **given, after_tasks=self._parents_of(parents))
         params = self._params_in([*(model._args or ()), *(model._kwargs or {}).values()])
         there = self._tasks.get(model._name)
@@ -219,11 +240,35 @@ class Flow:
         except TypeError:
             raise DependencyError(f"after_tasks={shown(given)}: needs tasks of the flow, in a list") from None
         for one in several:
+            if isinstance(one, TaskRecord):
+                raise DependencyError(
+                    f"flow {self.id}: after_tasks: {shown(one)} is no task of the flow; give those of flow.task(...)"
+                )
             if type(one) is FlowTask and one._flow is not self:
                 raise DependencyError(
                     f"after_tasks: {shown(one)} is a task of another flow, and its rounds are not those of {self.id}"
                 )
         return [one._draft if type(one) is FlowTask else one for one in several]
+
+    def _check_outputs(self, work: object, args: object, kwargs: object) -> None:
+        """Raises DependencyError for an output among the arguments that no task of this flow has."""
+        values = (*(args if type(args) is tuple else ()), *(kwargs.values() if type(kwargs) is dict else ()))
+        for output in outputs_in(values, None):
+            mine = self._tasks.get(output._task._name)
+            if mine is None or mine._draft is not output._task:
+                raise DependencyError(
+                    f"flow {self.id}: {shown(output)} among the arguments of {shown(work)} is of no task of the flow; "
+                    "take an output of one that flow.task(...) has given, or a parameter"
+                )
+
+    def _check_limit(self, work: object, limit: object) -> None:
+        """Raises FlowError for the limit that the round itself holds until this task has ended."""
+        name = self._options.get("limit")
+        if name is not None and plain_text(limit) == name and self._scheduler._limits[name].running is not None:
+            raise FlowError(
+                f"flow {self.id}: limit={shown(limit)} of {shown(work)}: its round holds a permit of that limit until "
+                "its last task has ended, so they would wait for each other; say it of the flow or of its tasks"
+            )
 
     def _params_in(self, values: Sequence[Any]) -> list[Param]:
         """Those among the arguments. Raises FlowError for one that another flow has."""
@@ -358,7 +403,8 @@ class Flow:
         Gives its run: ready, waiting or skipped. Raises FlowError for a parameter that the flow does not have, and what
         `Task.run_now` raises.
         """
-        said = _params(params)
+        said, task = _params(params), self._handle
+        plan = task._work  # of one that was kept, or updated, another than was defined here
         for name in said:
             self._check_param(name, plan.params if isinstance(plan, FlowPlan) else self._params)
         return self._scheduler._run_round(task, Asked(said))
