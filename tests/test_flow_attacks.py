@@ -52,6 +52,28 @@ def test_a_round_of_the_wall_clock_starts_its_tasks_though_that_clock_was_set(pl
     assert flow.rounds()[0].tasks["0"].runs()[0].started_us == place.clock.now()
 
 
+@pytest.mark.parametrize("back", [0, -5])
+def test_what_waits_keeps_its_instant_when_the_rule_is_of_another_clock(place: Place, back: int) -> None:
+    """Its due would be hours to come on the other clock, and so would be those of its tasks.
+
+    It has come, so it is not to come again where the wall clock was set back meanwhile.
+    """
+    place.scheduler.start()
+    place.clock.step_wall(timedelta(hours=5))
+    flow = place.chain(note, when=cron("* * * * *"), overlap="queue", params={"x": 0})
+    place.advance(MINUTE)
+    place.step()
+    run = flow.run_now({"x": 1})
+    assert run.state is State.PENDING
+    place.clock.step_wall(timedelta(hours=back))
+    flow.reschedule(every(seconds=900))
+    place.step(3)
+    assert states(flow) == ["succeeded", "succeeded"]
+    newest = flow.rounds()[1]
+    assert newest.params == {"x": 1}
+    assert newest.info.due_us == newest.info.started_us == place.clock.now()
+
+
 def test_the_tasks_of_a_round_with_jitter_are_not_late_by_it(place: Place) -> None:
     flow = place.chain(note, jitter=20)
     place.advance(2 * MINUTE)
