@@ -9,12 +9,12 @@ from tickless.errors import DependencyError, shown
 from tickless.states import RunIf
 
 Needs = tuple[int, int]
-"""What must hold for a task to run, as bits: who must have succeeded, and who must have failed."""
+"""What must hold for a task to run, as bits: who may not have failed, most having to succeed, and who must have."""
 NOTHING: Needs = (0, 0)
 
 
 def check_conditions(flow: str, tasks: Sequence[TaskRecord]) -> None:
-    """Raise DependencyError for a task that could never run: one task would have to succeed and to fail.
+    """Raise DependencyError for a task that could never run: one task would have to fail and not to.
 
     `tasks`: parents before their children. What several parents may bring about, one or the other, is known as far as
     all of them need it. O(links), times the number of tasks that a condition wants failed, over the size of a word.
@@ -35,7 +35,7 @@ def _ways(task: TaskRecord, needs: dict[TaskRecord, Needs], bits: dict[TaskRecor
     """The ways in which a task may come to run, each by what it needs; none where it needs nothing."""
     run_if, parents = run_if_of(task), task._parents
     if run_if is RunIf.ANY_FAILED:
-        return [(0, bits[parent]) for parent in parents]  # by itself, or skipped since another had failed
+        return [_failing(parent, needs, bits) for parent in parents]
     succeeding = [(needs[parent][0] | bits.get(parent, 0), needs[parent][1]) for parent in parents]
     if run_if is RunIf.ANY_SUCCEEDED:
         return succeeding
@@ -45,7 +45,18 @@ def _ways(task: TaskRecord, needs: dict[TaskRecord, Needs], bits: dict[TaskRecor
             succeeds |= one[0]
             fails |= one[1]
         return [(succeeds, fails)]
+    if run_if is RunIf.NONE_FAILED:
+        succeeds = 0
+        for parent in parents:
+            succeeds |= bits.get(parent, 0)  # or was cancelled or skipped: but it has not failed
+        return [(succeeds, 0)]
     return []
+
+
+def _failing(parent: TaskRecord, needs: dict[TaskRecord, Needs], bits: dict[TaskRecord, int]) -> Needs:
+    """What a parent needs to count as failed. By itself, or skipped since another had failed, unless it wants that."""
+    succeeds, fails = needs[parent] if run_if_of(parent) is RunIf.ANY_FAILED else NOTHING
+    return succeeds, fails | bits[parent]
 
 
 def _common(ways: list[Needs]) -> Needs:
@@ -60,5 +71,5 @@ def _refuse(flow: str, task: TaskRecord, way: Needs, wanted: list[TaskRecord]) -
     both = (way[0] & way[1]).bit_length() - 1
     raise DependencyError(
         f"flow {flow}: {shown(task._name)} can never run: by its run_if={str(run_if_of(task))!r} and those of its "
-        f"parents {shown(wanted[both]._name)} would have to succeed and to fail; change one of the conditions"
+        f"parents {shown(wanted[both]._name)} would have to fail and not to fail; change one of the conditions"
     )
