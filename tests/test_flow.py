@@ -250,6 +250,8 @@ def test_options_may_be_spans_and_the_pool_and_priority_are_those_of_the_tasks()
         ([("a", [], None), ("b", ["a"], None), ("c", ["b"], "any_failed"), ("d", ["c", "a"], None)], True),
         ([("a", [], None), ("b", ["a"], "any_failed"), ("c", ["a"], "none_failed"), ("d", ["b", "c"], None)], False),
         ([("a", [], None), ("b", ["a"], "any_failed"), ("c", ["a", "b"], "none_failed")], True),
+        ([("a", [], None), ("b", [], None), ("c", ["a", "b"], "any_failed"), ("d", ["a", "b", "c"], None)], False),
+        ([("a", [], None), ("b", [], None), ("c", ["a", "b"], "any_failed"), ("d", ["a", "c"], None)], True),
         ([("a", [], None), ("b", ["a"], "any_failed"), ("c", ["a", "b"], "all_done")], True),
     ],
 )
@@ -295,8 +297,11 @@ def _record(parents: tuple[TaskRecord, ...], run_if: RunIf) -> TaskRecord:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_refused_can_indeed_never_run(seed: int) -> None:
-    """No false alarm: in 50 small definitions a seed, whatever is refused has a task that no outcome lets run."""
+def test_what_is_refused_can_indeed_never_run_and_all_else_can(seed: int) -> None:
+    """No false alarm: in 50 small definitions a seed, whatever is refused has a task that no outcome lets run.
+
+    And so small a definition is seen through: what is accepted has none.
+    """
     random = Random(seed)
     for _ in range(50):
         tasks: list[TaskRecord] = []
@@ -308,3 +313,5 @@ def test_what_is_refused_can_indeed_never_run(seed: int) -> None:
             check_conditions("f", tasks)
         except DependencyError:
             assert len(_can_run(tasks)) < len(tasks)
+        else:
+            assert len(_can_run(tasks)) == len(tasks)
