@@ -37,7 +37,10 @@ PLANTED: list[tuple[Mutant, Property]] = [
         ),
         any_flow,
     ),
-    (Mutant("output of the wrong round", plan, "output.of(made[output._task])", f"output.of({FIRST})"), any_flow),
+    (
+        Mutant("output of the wrong round", plan, "output.of(made[output._task], param)", f"output.of({FIRST}, param)"),
+        any_flow,
+    ),
     (Mutant("a condition decided too early", policies, "if waiting:", "if waiting > 1:"), any_dag),
     (Mutant("a copied task runs again", plan, "if before is not None and", "if False and"), any_dag),
     (Mutant("a round ends before its last task", rounds, "if not one._waiting:", "if one._waiting <= 1:"), any_dag),
