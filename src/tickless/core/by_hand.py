@@ -9,7 +9,7 @@ from tickless.core.record import QUEUED, RunRecord, TaskRecord, due_of, ended, i
 from tickless.core.special import Asked, Hold, Special, is_chief, special_in, special_of
 from tickless.errors import DependencyError, ScheduleError
 from tickless.instants import Instant
-from tickless.policies import Skipped
+from tickless.policies import Fate, Skipped
 from tickless.rules import Rule
 from tickless.states import Reason, State
 
@@ -51,21 +51,11 @@ def run_now(machine: Machine, task: TaskRecord, now: Instant, asked: Asked | Non
 def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant, asked: Asked | None) -> RunRecord:
     if task._rule is None:
         raise ScheduleError(f"task {task.id}: it was cancelled, and ends when its last run does; schedule it anew")
-    special, waiter = special_of(task), special_of(task).waiter
-    before = None if special.asked is None else special.asked.get(at)  # of one that waits, asked for at this instant
-    if asked is not None:
-        special.asked = {**(special.asked or {}), at: asked}
-    newest = special.crew[-1] if special.crew else None
-    crew.fire(machine, task, at, now, by_hand=True)
-    one = special.crew[-1] if special.crew else None
-    if one is not None and one is not newest:
-        return own_run(one, one._run or QUEUED)
-    if special.waiter == at and (waiter != at or special.policy.overlap == "replace"):
+    fate = crew.fire(machine, task, at, now, by_hand=True, asked=asked)
+    if fate is Fate.WAIT:
         return RunRecord(task, at, State.PENDING)
-    if asked is not None and special.asked is not None:
-        others = {instant: said for instant, said in special.asked.items() if instant != at}
-        special.asked = (others if before is None else {**others, at: before}) or None
-    return history.begun(machine, task)[-1]
+    newest = (special_of(task).crew or ())[-1:] if fate is Fate.START else ()
+    return own_run(newest[0], newest[0]._run or QUEUED) if newest else history.begun(machine, task)[-1]
 
 
 def _make_ready(machine: Machine, task: TaskRecord, due: Instant, now: Instant) -> None:

@@ -16,7 +16,7 @@ from tickless.core import history
 from tickless.core.entering import enter_unlisted
 from tickless.core.questions import consult
 from tickless.core.record import QUEUED, More, TaskRecord, due_of, holdings, is_retrying, more_of
-from tickless.core.special import Hold, Special, keeps_busy, policy_of, queue_of, special_of
+from tickless.core.special import Asked, Hold, Special, keeps_busy, policy_of, queue_of, special_of
 from tickless.instants import Instant
 from tickless.policies import Fate, Plan, Skipped
 from tickless.rules import Rule
@@ -26,8 +26,19 @@ if TYPE_CHECKING:
     from tickless.core.machine import Machine
 
 
-def fire(machine: Machine, chief: TaskRecord, due: Instant, now: Instant, *, by_hand: bool = False) -> None:
-    """A fire has come: it starts, waits, takes the place of another, or is skipped. `by_hand`: beside the schedule."""
+def fire(
+    machine: Machine,
+    chief: TaskRecord,
+    due: Instant,
+    now: Instant,
+    *,
+    by_hand: bool = False,
+    asked: Asked | None = None,
+) -> Fate:
+    """A fire has come: it starts, waits, takes the place of another, or is skipped. Gives which of START, WAIT, SKIP.
+
+    `by_hand`: beside the schedule. `asked`: what was said of the round, where it is a flow.
+    """
     special, policy = special_of(chief), policy_of(chief)
     crew = _crew(special)
     takes_turn = False
@@ -38,17 +49,18 @@ def fire(machine: Machine, chief: TaskRecord, due: Instant, now: Instant, *, by_
         special.hold = held
         fate = Fate.WAIT if crew or special.zombies else Fate.START
     if fate is Fate.START:
-        start(machine, chief, due, now, by_hand=by_hand, takes_turn=takes_turn)
+        start(machine, chief, due, now, by_hand=by_hand, takes_turn=takes_turn, asked=asked)
     elif fate is Fate.WAIT:
         if special.waiter is not None:
             _replace_waiter(machine, chief, special.waiter, due, now)
-        special.waiter = due
+        special.waiter, special.asked = due, asked
     else:
         history.note_skipped(machine, chief, Skipped(Reason.OVERLAP, 1, due, due), now)
     if not by_hand:
         _plan(machine, chief, due, now)
     elif not takes_more(chief) and (chief._entry is not None or special.hold is Hold.FIRE):
         _take_no_more(machine, chief, now)
+    return fate
 
 
 def _replace_waiter(machine: Machine, chief: TaskRecord, waiter: Instant, due: Instant, now: Instant) -> None:
@@ -105,6 +117,7 @@ def start(
     *,
     by_hand: bool = False,
     takes_turn: bool = False,
+    asked: Asked | None = None,
 ) -> None:
     """Make an occurrence, ready."""
     more, policy, own = more_of(chief), policy_of(chief), More()
@@ -119,7 +132,7 @@ def start(
     enter_unlisted(machine, one)
     _crew(special_of(chief)).append(one)
     if special_of(chief).rounds is not None:
-        machine.begin_round(one, due, by_hand=by_hand)
+        machine.begin_round(one, due, asked, by_hand=by_hand)
     if more.runs_left is not None:
         more.runs_left -= 1
     machine.make_ready(one, due, now)
@@ -174,8 +187,9 @@ def look(machine: Machine, chief: TaskRecord, now: Instant, value: Any = None) -
     """An occurrence has ended, or a zombie returned: what waited for it goes on, or the chief has ended."""
     more, special, rule, last = more_of(chief), special_of(chief), chief._rule, chief._due
     if special.hold is Hold.FIRE and special.waiter is not None and not (special.crew or special.zombies):
-        waiter, special.waiter = special.waiter, None
-        start(machine, chief, waiter, now, by_hand=True)  # asked for by hand while the task is paused
+        waiter, asked = special.waiter, special.asked
+        special.waiter = special.asked = None
+        start(machine, chief, waiter, now, by_hand=True, asked=asked)  # asked for while the task is paused
     if chief._seq not in machine.registry.live or special.hold is not Hold.BUSY:
         return
     is_busy = bool(special.crew or special.zombies)
@@ -196,25 +210,33 @@ def _start_waiter(
     machine: Machine, chief: TaskRecord, rule: Rule, waiter: Instant, last: Instant | None, now: Instant
 ) -> None:
     special, policy, reading = special_of(chief), policy_of(chief), machine.reading(chief, now)
-    special.waiter = special.hold = None
+    asked = special.asked
+    special.waiter = special.hold = special.asked = None
     if special.until is not None:  # missed fires run one after another; what is by hand comes between
-        start(machine, chief, waiter, now)
+        start(machine, chief, waiter, now, asked=asked)
         _plan(machine, chief, waiter if last is None or waiter <= special.until else last, now)
         return
     since = waiter if last is None else last  # not the waiter, where that is by hand and a fire has its due
 
     def started(chief: TaskRecord, plan: Plan, now: Instant) -> None:
         is_newer = policy.overlap == "replace" and bool(plan.skipped)
-        go_on(machine, chief, plan, now, None if is_newer else since)
+        go_on(machine, chief, plan, now, None if is_newer else since, asked if plan.due == waiter else None)
 
     consult(machine, chief, rule, partial(policies.after_wait, policy, rule, waiter, reading, last), started, now)
 
 
-def go_on(machine: Machine, chief: TaskRecord, plan: Plan, now: Instant, last: Instant | None = None) -> None:
+def go_on(
+    machine: Machine,
+    chief: TaskRecord,
+    plan: Plan,
+    now: Instant,
+    last: Instant | None = None,
+    asked: Asked | None = None,
+) -> None:
     """A fire that has waited starts. Those up to `last` (None: to itself), and before now, are dealt with."""
     assert plan.due is not None
     machine.note(chief, plan, now)
-    start(machine, chief, plan.due, now)
+    start(machine, chief, plan.due, now, asked=asked)
     reading = machine.reading(chief, now) - policy_of(chief).jitter_us  # what jitter puts off is still to come
     _plan(machine, chief, Instant(max(plan.due if last is None else last, reading - 1)), now)
 
@@ -238,7 +260,7 @@ def cancel(machine: Machine, chief: TaskRecord, now: Instant, reason: Reason, *,
     more.update = None
     if special.waiter is not None:
         history.note_skipped(machine, chief, Skipped(reason, 1, special.waiter, special.waiter), now)
-        special.waiter = None
+        special.waiter = special.asked = None
     machine.unplace(chief)
     machine.questions.drop(chief)
     history.begun(machine, chief)

@@ -8,7 +8,7 @@ from typing import Never
 
 from tickless.core import graph
 from tickless.core.record import TaskRecord, ended, without_value
-from tickless.core.special import is_unlisted, numbers_of, round_of, rounds_of, special_of
+from tickless.core.special import is_round, is_unlisted, numbers_of, round_of, rounds_of, special_of
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
 SLACK = 256
@@ -129,6 +129,12 @@ class Registry:
         one = None if number is None else self.live_round(number)
         return numbers_of(task) | (set() if one is None else numbers_of(one))
 
+    def tried_again(self, flow: TaskRecord) -> set[str | None]:
+        """The ids of the rounds that one which waits, or has not ended, tries again: it needs what they gave."""
+        special = special_of(flow)
+        waits = () if special.asked is None else (special.asked.retry_of,)
+        return {*waits, *(round_of(one).retry_of for one in special.crew or () if is_round(one))} - {None}
+
     # What a store that keeps rows does another way
 
     def put_aside(self, task: TaskRecord) -> None:
@@ -136,9 +142,7 @@ class Registry:
 
     def trim_rounds(self, flow: TaskRecord, keep: int) -> None:
         """Forget the oldest rounds beyond those that are kept; what goes on is not counted, nor what is tried again."""
-        asked = special_of(flow).asked or {}
-        again = {said.retry_of for said in asked.values()}
-        again.update(round_of(one).retry_of for one in rounds_of(flow) if not ended(one))
+        again = self.tried_again(flow)
         over = [one for one in rounds_of(flow) if ended(one) and round_of(one).id not in again]
         for one in over[: max(0, len(over) - keep)]:
             rounds = special_of(flow).rounds

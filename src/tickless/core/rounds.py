@@ -85,28 +85,26 @@ class RoundEnd:
             _stop(machine, one, now, Reason.TIMED_OUT)
 
 
-def begin(machine: Machine, one: TaskRecord, due: Instant, *, by_hand: bool) -> None:
-    """An occurrence of a flow was made: it is a round, and is listed with the others."""
+def begin(machine: Machine, one: TaskRecord, due: Instant, asked: Asked | None, *, by_hand: bool) -> None:
+    """An occurrence of a flow was made: it is a round, and is listed with the others. `asked`: what was said of it."""
     special = special_of(one)
     flow = special.chief
     assert flow is not None
     about, plan = special_of(flow), one._work
-    said = (about.asked or {}).pop(due, None)
-    asked = said or NOTHING_ASKED
-    if about.asked:  # whatever waits keeps what was said of it; all else was skipped
-        about.asked = {at: said for at, said in about.asked.items() if at == about.waiter} or None
-    old = None if asked.retry_of is None else _round_named(machine, flow, asked.retry_of)
-    planned = due if old is None or old.due is None else old.due
+    old = None if asked is None or asked.retry_of is None else machine.registry.find_round(flow, asked.retry_of)
+    tried = None if old is None else round_of(old)
+    planned = due if tried is None or tried.due is None else tried.due
     id = f"{flow.id}@{datetime_of(planned).isoformat().replace('+00:00', 'Z')}"
-    if by_hand or said is not None or _is_given(machine, flow, id):
+    if by_hand or asked is not None or _is_given(machine, flow, id):
         id = f"{id}+{one._seq}"
     one._name = id
     params: Mapping[str, Any] = {}
     with suppress(Exception):  # a definition that cannot be read: the round says so when it is to be opened
         params = plan.params  # type: ignore[union-attr]  # the work of a flow is a Plan
-    special.round = Round(id, planned, {**params, **asked.params}, asked.retry_of, plan)
-    if old is not None:  # it is tried again as it was
-        one._work, special.round.params, special.round.plan = old.plan, old.params, old.plan
+    said = asked or NOTHING_ASKED
+    special.round = Round(id, planned, {**params, **said.params}, said.retry_of, plan)
+    if tried is not None:  # again as it was
+        one._work, special.round.params, special.round.plan = tried.plan, tried.params, tried.plan
     assert about.rounds is not None
     about.rounds.append(one)
     machine.registry.flows[flow._seq] = flow
@@ -119,11 +117,6 @@ def _is_given(machine: Machine, flow: TaskRecord, id: str) -> bool:
     return any(machine.registry.find_round(one, id) is not None for one in (flow, *alike))
 
 
-def _round_named(machine: Machine, flow: TaskRecord, id: str) -> Round | None:
-    one = machine.registry.find_round(flow, id)
-    return None if one is None else round_of(one)
-
-
 def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> bool:
     """A worker has come to a round: it has its tasks now, and goes on. False: it has ended, as `outcome` says."""
     one = run.task
@@ -131,7 +124,7 @@ def opens(machine: Machine, run: RunRecord, outcome: Outcome, now: Instant) -> b
     if outcome.value is not OPENS:
         return False
     stopped = Reason.CLOSED if machine.is_closed else round.stopped or Reason.CANCELLED
-    if machine.is_closed or is_to_stop(run) or (one._more is not None and one._more.end is not None):
+    if machine.is_closed or is_to_stop(run):
         _conclude(machine, one, run, Outcome(State.CANCELLED, reason=stopped), now)
         return True
     try:

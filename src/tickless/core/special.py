@@ -104,8 +104,8 @@ class Special:
         """The fire that waits for the run that goes on to end."""
         self.rounds: deque[TaskRecord] | None = None
         """Of a flow: the rounds that are kept, the oldest first."""
-        self.asked: dict[Instant, Asked] | None = None
-        """Of a flow: what was said of the rounds that are asked for by hand, by their fire, until they are made."""
+        self.asked: Asked | None = None
+        """Of a flow: what was said of the round that waits, where it was asked for by hand."""
         self.round: Round | None = None
         """Of an occurrence of a flow."""
 

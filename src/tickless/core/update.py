@@ -188,7 +188,7 @@ def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | No
         return due
     if special is not None and special.waiter is not None and there._wall is not new._wall:
         at = Instant(special.waiter + (machine.offset if new._wall else -machine.offset))
-        _move_waiter(special, at if new._wall else min(at, machine.seen))  # it has come, though the wall was set back
+        special.waiter = at if new._wall else min(at, machine.seen)  # it has come, though the wall was set back
     there._rule, there._wall = new._rule, new._wall
     if there._more is not None:
         there._more.recurring, there._more.when = False, None  # what it was to become once; now `rule` tells
@@ -201,13 +201,6 @@ def become(machine: Machine, there: TaskRecord, new: TaskRecord) -> Instant | No
     if new._rule is None:
         there._run = None  # its runs are history: it has one more to come, and has not ended with the last one
     return new._due
-
-
-def _move_waiter(special: Special, to: Instant) -> None:
-    """The fire that waits is an instant of the other clock now."""
-    waiter, special.waiter = special.waiter, to
-    if special.asked:
-        special.asked = {to if at == waiter else at: said for at, said in special.asked.items()}
 
 
 def settings(task: TaskRecord) -> TaskRecord | None:

@@ -62,8 +62,8 @@ def special_form(special: Special) -> dict[str, Any]:
         form["crew"] = True
     if special.rounds is not None:
         form["flow"] = True
-        if special.asked:
-            form["asked"] = [[due, dict(asked.params), asked.retry_of] for due, asked in special.asked.items()]
+        if special.asked is not None:
+            form["asked"] = [dict(special.asked.params), special.asked.retry_of]
     if special.round is not None:
         form["round"] = _round_form(special.round)
     if special.pause is not None:
@@ -104,8 +104,7 @@ def special_of(rows: Rows, form: Mapping[str, Any], policy: Policy) -> Special:
     special = _plain_special_of(form, policy)
     if form.get("flow"):
         special.rounds = deque()
-        asked = form.get("asked")
-        special.asked = asked and {Instant(due): Asked(params, of) for due, params, of in asked}
+        special.asked = Asked(*form["asked"]) if "asked" in form else None
     if "round" in form:
         told = form["round"]
         round = Round(told["id"], told["due"], told["params"], told["retry_of"], StoredPlan(rows, told["plan"]))
