@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
-from tickless.core.record import More, RunRecord, TaskRecord
-from tickless.core.rounds import OPENS, Opens, work_of_rounds
+from tickless.core.record import More, TaskRecord
+from tickless.core.rounds import OPENS, Opens, copied_run, work_of_rounds
 from tickless.core.special import Special, special_of
 from tickless.instants import datetime_of
 from tickless.output import replaced
-from tickless.states import Reason, State
 from tickless.task import Task
 
 if TYPE_CHECKING:
@@ -79,13 +78,23 @@ class FlowPlan:
             if before is not None and all(parent._run is not None for parent in parents):
                 made[model] = _copy(model, before, id, parents, more, self.owner)
                 continue
-            due = None if parents else one._due
             args, kwargs = model._args, model._kwargs
             if model in self.filled:
                 args = tuple(map(fill, args or ()))
                 kwargs = {key: fill(value) for key, value in (kwargs or {}).items()} or None
             made[model] = Task(
-                model._work, args, kwargs, id, model._name, model._priority, None, due, False, more, parents, self.owner
+                model._work,
+                args,
+                kwargs,
+                id,
+                model._name,
+                model._priority,
+                None,
+                None,
+                False,
+                more,
+                parents,
+                self.owner,
             )
         return list(made.values())
 
@@ -105,9 +114,5 @@ def _copy(
 ) -> TaskRecord:
     """A task that counts as having run: it did, in another round."""
     task: Task[Any] = Task(None, None, None, id, model._name, model._priority, None, None, False, more, parents, owner)
-    run, ran = RunRecord(task, None, State.SUCCEEDED), before._run
-    assert ran is not None
-    run.due, run.at, run.started, run.finished = ran.due, ran.at, ran.started, ran.finished
-    run.reason = Reason.COPIED
-    task._run, task._value = run, before._value
+    task._run, task._value = copied_run(task, before), before._value
     return task

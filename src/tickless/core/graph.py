@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tickless.core.record import TaskRecord, ended, key_of, reason_of, state_of
+from tickless.core.record import TaskRecord, ended, key_of, number_of, reason_of, state_of
 from tickless.errors import DependencyError, shown
 from tickless.policies import SUCCEEDED, kind_of_end
 from tickless.states import State
@@ -99,7 +99,7 @@ def check_replacement(old: TaskRecord, new: TaskRecord, live: Mapping[int, TaskR
                 path.append(came_from[path[-1]])
             raise DependencyError(_circle(path[:0:-1], new))
         for key in () if ended(task) else task._parents:
-            parent = live.get(key if isinstance(key, int) else key[0])
+            parent = live.get(number_of(key))
             if parent is not None and parent not in came_from:
                 came_from[parent] = task
                 todo.append(parent)

@@ -20,6 +20,7 @@ from tickless.core.record import (
     RunRecord,
     TaskRecord,
     ended,
+    number_of,
     reason_of,
     run_if_of,
     state_of,
@@ -193,7 +194,7 @@ def _check_limits(machine: Machine) -> None:
 def _check_waiting(machine: Machine, task: TaskRecord, over: Mapping[int, TaskRecord]) -> None:
     """P4, from the child's side. `over`: number -> each task that has ended and is listed."""
     _require(bool(task._parents) or task not in machine.waiting, "P4: it waits, and has no parents", task)
-    numbers = [key if isinstance(key, int) else key[0] for key in task._parents]
+    numbers = list(map(number_of, task._parents))
     unfinished = [number for number in numbers if number in machine.registry.live]
     _require(task._waiting == len(unfinished), f"P4: counts {task._waiting} of {len(unfinished)} parents", task)
     listed = [over[number] for number in numbers if number in over]

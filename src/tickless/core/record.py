@@ -141,6 +141,10 @@ Key = int | tuple[int, str]
 """Names a task without keeping it: its number, and its id if it was given one."""
 
 
+def number_of(key: Key) -> int:
+    return key if isinstance(key, int) else key[0]
+
+
 def key_of(task: TaskRecord) -> Key:
     return task._seq if task._id is None else (task._seq, task._id)
 

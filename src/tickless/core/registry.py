@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from tickless.core import graph
-from tickless.core.record import TaskRecord, ended, without_value
+from tickless.core.record import TaskRecord, ended, number_of, without_value
 from tickless.core.special import is_round, is_unlisted, numbers_of, round_of, rounds_of, special_of
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
 
@@ -173,7 +173,7 @@ class Registry:
         """
         twin = without_value(task)
         for key in task._parents if task._waiting else ():
-            parent = self.live.get(key if isinstance(key, int) else key[0])
+            parent = self.live.get(number_of(key))
             kin = None if parent is None else parent._children
             if kin is not None and task in kin:
                 kin[kin.index(task)] = twin

@@ -47,6 +47,15 @@ def work_of_rounds() -> Opens:
     return OPENS
 
 
+def copied_run(task: TaskRecord, before: TaskRecord) -> RunRecord:
+    """The run of a task that counts as having run, since one of another round has."""
+    run, ran = RunRecord(task, None, State.SUCCEEDED), before._run
+    assert ran is not None
+    run.due, run.at, run.started, run.finished = ran.due, ran.at, ran.started, ran.finished
+    run.reason = Reason.COPIED
+    return run
+
+
 class Plan(Protocol):
     """The work of a flow: what a round is made of."""
 
@@ -56,7 +65,7 @@ class Plan(Protocol):
     def __call__(self) -> Opens: ...
 
     def tasks(self, one: TaskRecord, old: Mapping[str, TaskRecord]) -> list[TaskRecord]:
-        """Fresh tasks of the round, parents before their children, with ids and without numbers.
+        """Fresh tasks of the round, parents before their children, with ids, without numbers and times.
 
         `old`: task -> one of another round that succeeded. It counts as this round's where those of its parents do:
         what comes after something that runs again is decided again.

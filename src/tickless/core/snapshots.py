@@ -15,6 +15,7 @@ from tickless.core.record import (
     TaskRecord,
     due_of,
     is_retrying,
+    number_of,
     own_run,
     reason_with,
     run_if_of,
@@ -110,9 +111,9 @@ def task_of(machine: Machine, task: TaskRecord) -> TaskInfo:
 
 def round_info_of(machine: Machine, one: TaskRecord) -> RoundInfo:
     """A round and its tasks as they are now. O(its tasks and links)."""
-    round, run = round_of(one), one._run
-    assert run is not None
-    own = own_run(one, run)
+    round, own = round_of(one), one._run
+    assert own is not None
+    run = run_of(one, own)
     tasks = machine.registry.tasks_of(one)
     names = {task._seq: task._name for task in tasks}
     special = special_in(one)
@@ -122,11 +123,11 @@ def round_info_of(machine: Machine, one: TaskRecord) -> RoundInfo:
         id=round.id,
         flow_id=special.chief.id,
         due_us=round.due,
-        state=own.state,
-        reason=own.reason if not own.state.after or own.state is State.PENDING else None,
-        error=own.error if not own.state.after else None,
-        started_us=own.started,
-        finished_us=own.finished if not own.state.after else None,
+        state=run.state,
+        reason=run.reason,
+        error=run.error,
+        started_us=run.started_us,
+        finished_us=run.finished_us,
         params=MappingProxyType(dict(round.params)),
         retry_of=round.retry_of,
         tasks=tuple(_round_task(task, names) for task in tasks),
@@ -135,7 +136,7 @@ def round_info_of(machine: Machine, one: TaskRecord) -> RoundInfo:
 
 def _round_task(task: TaskRecord, names: Mapping[int, str]) -> RoundTask:
     run = None if task._run is None else run_of(task, task._run)
-    numbers = [parent._seq if isinstance(parent, TaskRecord) else _number(parent) for parent in task._parents]
+    numbers = [parent._seq if isinstance(parent, TaskRecord) else number_of(parent) for parent in task._parents]
     return RoundTask(
         name=task._name,
         task_id=task.id,
@@ -148,10 +149,6 @@ def _round_task(task: TaskRecord, names: Mapping[int, str]) -> RoundTask:
         parents=tuple(names[number] for number in numbers if number in names),
         run_if=run_if_of(task),
     )
-
-
-def _number(key: Key) -> int:
-    return key if isinstance(key, int) else key[0]
 
 
 def _id_of(kin: TaskRecord | Key) -> str:

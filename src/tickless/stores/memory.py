@@ -426,9 +426,7 @@ class MemoryStore:
 
     def _is_taken(self, task: TaskRecord) -> bool:
         """Whether a worker has the task: it runs, or its worker is about to make its run."""
-        run = task._run
-        if is_open_round(task):
-            return False
+        run = None if is_open_round(task) else task._run
         return run is not None and (
             run.state is State.RUNNING or (run is QUEUED and task not in queue_of(task, self.machine.ready).claims)
         )

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from tickless.core.record import number_of
 from tickless.policies import WAIT, kind_of_end, on_parent
 from tickless.states import DEFAULT_POOL, MOVES, Reason, RunIf, State
 from tickless.stores.sql.rows import AWAITED, COLUMNS, GIVES_RESULT, HAS_CHILDREN, WAITS, ZOMBIE_PERMIT
@@ -41,7 +42,7 @@ class _Row:
         self.more: dict[str, Any] = json.loads(self.columns["more"] or "{}")
         self.special: dict[str, Any] = self.more.get("special", {})
         self.policy: dict[str, Any] = json.loads(self.columns["policy"] or "{}")
-        self.parents = [key if isinstance(key, int) else key[0] for key in self.more.get("parents", ())]
+        self.parents = list(map(number_of, self.more.get("parents", ())))
         self.tags: tuple[str, ...] = tuple(self.policy.get("tags", ()))
         self.limit: str | None = self.policy.get("limit")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from types import FunctionType
 from typing import Any
 
-from tickless.core.record import NOT_SET, TaskRecord
+from tickless.core.record import NOT_SET, TaskRecord, number_of
 from tickless.errors import DependencyError, DuplicateId, PayloadError, ScheduleError, shown
 from tickless.instants import Instant
 from tickless.rules import is_ours
@@ -176,10 +176,7 @@ class Door:
             self._session.load_many(todo)
             found = [self._session.loaded.get(seq) for seq in todo]
             todo = [
-                key if isinstance(key, int) else key[0]
-                for one in found
-                if one is not None and one.ended is None
-                for key in one.task._parents
+                number_of(key) for one in found if one is not None and one.ended is None for key in one.task._parents
             ]
 
 

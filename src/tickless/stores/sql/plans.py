@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
-from tickless.core.record import More, RunRecord, TaskRecord
-from tickless.core.rounds import OPENS, Opens, work_of_rounds
+from tickless.core.record import More, TaskRecord
+from tickless.core.rounds import OPENS, Opens, copied_run, work_of_rounds
 from tickless.core.special import Special, policy_of, round_of
 from tickless.errors import PayloadError
 from tickless.instants import datetime_of
-from tickless.states import Reason, RunIf, State
+from tickless.states import RunIf
 from tickless.stores.payloads import encode, encode_call
 from tickless.stores.sql.calls import StoredCall, output_form
 from tickless.stores.sql.statements import load as load_statements
@@ -109,25 +109,16 @@ class StoredPlan:
                 task = rows.make(
                     None, None, None, id, name, priority, None, before._due, False, more, parents, rows.owner
                 )
-                task._run = _copied(task, before)
+                task._run = copied_run(task, before)
                 rows.marks[task] = Mark(gives, rows.value_of(before))
             else:
                 text = json.dumps(_replaced(json.loads(args), values)) if filled else args
-                due = None if parents else one._due
                 call = StoredCall(rows.works, work, text)
-                task = rows.make(call, (), None, id, name, priority, None, due, False, more, parents, rows.owner)
+                task = rows.make(call, (), None, id, name, priority, None, None, False, more, parents, rows.owner)
                 if gives:
                     rows.marks[task] = Mark(gives)
             made.append(task)
         return made
-
-
-def _copied(task: TaskRecord, before: TaskRecord) -> RunRecord:
-    run, ran = RunRecord(task, None, State.SUCCEEDED), before._run
-    assert ran is not None
-    run.due, run.at, run.started, run.finished = ran.due, ran.at, ran.started, ran.finished
-    run.reason = Reason.COPIED
-    return run
 
 
 def _replaced(form: Any, values: Mapping[str | None, Any]) -> Any:

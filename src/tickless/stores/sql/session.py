@@ -16,7 +16,7 @@ from typing import Any
 from tickless.core.machine import AWAKE, Machine
 from tickless.core.permits import LimitState
 from tickless.core.ready import PoolState, ReadyQueue
-from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord
+from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord, number_of
 from tickless.core.registry import Registry
 from tickless.core.special import is_round, round_of, rounds_of
 from tickless.errors import PayloadError
@@ -294,12 +294,12 @@ class Session:
         """How its parents ended, and their results."""
         ends = {}
         for key in task._parents:
-            parent = self.load(key if isinstance(key, int) else key[0])
+            parent = self.load(number_of(key))
             if parent is not None and parent.row is not None:
                 state = parent.row[AT["state"]]
                 ends[parent.task._seq] = None if state is None else STATES[state], parent.value
         if task._more is not None and task._more.round is not None:  # its outputs are named by the places of parents
-            numbers = [key if isinstance(key, int) else key[0] for key in task._parents]
+            numbers = list(map(number_of, task._parents))
             ends |= {-1 - place: ends[number] for place, number in enumerate(numbers) if number in ends}
         return ends
 
