@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, fina
 from tickless.checks import plain_text, text
 from tickless.conditions import check_conditions
 from tickless.core.record import TaskRecord
+from tickless.core.rounds import check_param
 from tickless.core.special import Asked, special_of
 from tickless.declared import check_open, declare
 from tickless.drafts import draft
@@ -197,13 +198,8 @@ class Flow:
 
         Raises FlowError for one that the flow does not have.
         """
-        self._check_param(name, self._params)
+        check_param(self.id, plain_text(name) or name, self._params)
         return Param(name)
-
-    def _check_param(self, name: str, params: Mapping[str, Any]) -> None:
-        if plain_text(name) not in params:
-            known = ", ".join(map(repr, params)) or "none"
-            raise FlowError(f"flow {self.id}: it has no parameter {shown(name)}, but {known}; say params= of the flow")
 
     @property
     def due(self) -> Any:
@@ -280,7 +276,7 @@ class Flow:
                 found.append(output._default)
         for param in found:
             if param.name is not None:
-                self.param(param.name)
+                check_param(self.id, param.name, self._params)
         return found
 
     def _make(self) -> Task[Any]:
@@ -403,11 +399,7 @@ class Flow:
         Gives its run: ready, waiting or skipped. Raises FlowError for a parameter that the flow does not have, and what
         `Task.run_now` raises.
         """
-        said, task = _params(params), self._handle
-        plan = task._work  # of one that was kept, or updated, another than was defined here
-        for name in said:
-            self._check_param(name, plan.params if isinstance(plan, FlowPlan) else self._params)
-        return self._scheduler._run_round(task, Asked(said))
+        return self._scheduler._run_round(self._handle, Asked(_params(params)))
 
     def pause(self, reason: str | None = None, until: datetime | None = None) -> bool:
         """Have no more rounds begin until `resume`; those that go on do. See `Scheduler.pause`."""

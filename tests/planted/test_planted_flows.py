@@ -55,16 +55,21 @@ PLANTED: list[tuple[Mutant, Property]] = [
         Mutant(
             "what is tried again is of today's definition",
             rounds,
-            "one._work, special.round.params, special.round.plan = old.plan, old.params, old.plan",
+            "one._work, special.round.params, special.round.plan = tried.plan, tried.params, tried.plan",
             "special.round.params = old.params",
         ),
         as_it_was,
     ),
     (
-        Mutant("what is tried again forgets its params", rounds, "= old.plan, old.params,", "= old.plan, plan.params,"),
+        Mutant(
+            "what is tried again forgets its params",
+            rounds,
+            "= tried.plan, tried.params,",
+            "= tried.plan, plan.params,",
+        ),
         any_flow,
     ),
-    (Mutant("params are forgotten", rounds, "{**params, **asked.params}", "dict(params)"), any_flow),
+    (Mutant("params are forgotten", rounds, "{**params, **said.params}", "dict(params)"), any_flow),
     (Mutant("a failed task is no failure of its round", rounds, "if seen & FAILED:", "if False:"), any_dag),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tickless.core import crew, history
+from tickless.core import crew, history, rounds
 from tickless.core.record import QUEUED, RunRecord, TaskRecord, due_of, ended, is_retrying, own_run
 from tickless.core.special import Asked, Hold, Special, is_chief, special_in, special_of
 from tickless.errors import DependencyError, ScheduleError
@@ -51,6 +51,8 @@ def run_now(machine: Machine, task: TaskRecord, now: Instant, asked: Asked | Non
 def _have_fire(machine: Machine, task: TaskRecord, at: Instant, now: Instant, asked: Asked | None) -> RunRecord:
     if task._rule is None:
         raise ScheduleError(f"task {task.id}: it was cancelled, and ends when its last run does; schedule it anew")
+    for name in () if asked is None else asked.params:
+        rounds.check_param(task.id, name, task._work.params)  # type: ignore[union-attr]  # the work of a flow is a Plan
     fate = crew.fire(machine, task, at, now, by_hand=True, asked=asked)
     if fate is Fate.WAIT:
         return RunRecord(task, at, State.PENDING)

@@ -19,7 +19,7 @@ from tickless.core.record import SEQ_BITS, RunRecord, TaskRecord, ended, key_of
 from tickless.core.special import Asked, Round, is_open_round, policy_of, round_of, special_in, special_of
 from tickless.core.stopping import ask_to_stop as set_flag
 from tickless.core.stopping import is_to_stop
-from tickless.errors import DuplicateId, TaskFailed, TaskTimedOut, TicklessError, shown
+from tickless.errors import DuplicateId, FlowError, TaskFailed, TaskTimedOut, TicklessError, shown
 from tickless.instants import SECOND_US, Instant, datetime_of
 from tickless.policies import CANCELLED, FAILED
 from tickless.records import Outcome
@@ -45,6 +45,13 @@ OPENS = Opens.ROUND
 def work_of_rounds() -> Opens:
     """The work of every flow, for who runs it in another process."""
     return OPENS
+
+
+def check_param(flow: str, name: object, params: Mapping[str, Any]) -> None:
+    """Raises FlowError for a parameter that the flow does not have."""
+    if type(name) is not str or name not in params:
+        known = ", ".join(map(repr, params)) or "none"
+        raise FlowError(f"flow {flow}: it has no parameter {shown(name)}, but {known}; say params= of the flow")
 
 
 def copied_run(task: TaskRecord, before: TaskRecord) -> RunRecord:

@@ -128,6 +128,8 @@ def _replaced(form: Any, values: Mapping[str | None, Any]) -> Any:
     if type(form) is dict:
         if form.get("$") == "param":
             return values[form["name"]]
+        if form.get("$") in ("output", "part") and "default" in form:  # which is a text of its own
+            form = {**form, "default": json.dumps(_replaced(json.loads(form["default"]), values))}
         return {key: _replaced(item, values) for key, item in form.items()}
     return form
 
@@ -191,7 +193,7 @@ def _args(model: Any, giving: set[Any], special: Callable[[Any], dict[str, Any] 
         giving.add(parent)
         said = output_form(-1 - model._parents.index(parent), path, parent._name)
         for default in defaults:
-            said["default"] = encode(default, "the default of an output", special)
+            said["default"] = encode(default, "the default of an output", form)
         return said
 
     try:

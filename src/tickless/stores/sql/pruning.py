@@ -14,13 +14,10 @@ BATCH = 500
 class Pruner:
     """`keep_for_us`: how long what has ended is kept, at most; None: for ever."""
 
-    def __init__(
-        self, session: Session, keep_finished: int, keep_runs: int, keep_rounds: int, keep_for_us: int | None
-    ) -> None:
+    def __init__(self, session: Session, keep_finished: int, keep_runs: int, keep_for_us: int | None) -> None:
         self._session = session
         self._keep_finished = keep_finished
         self._keep_runs = keep_runs
-        self._keep_rounds = keep_rounds
         self._keep_for_us = keep_for_us
         self._is_more = False
 
@@ -38,9 +35,8 @@ class Pruner:
         grown, session.grown = session.grown, set()
         rounds = [row for seq in gone for row in db.execute(ASK.rounds, (seq,)).fetchall()]
         for seq in grown:
-            rounds += db.execute(ASK.old_rounds, (seq, self._keep_rounds, before)).fetchall()
-        if rounds:
-            session.drop_rounds([seq for (seq,) in rounds])
+            rounds += db.execute(ASK.old_rounds, (seq, before)).fetchall()
+        session.drop_rounds([seq for (seq,) in rounds])
         for query in (ASK.drop_task, ASK.drop_links, ASK.drop_runs, ASK.drop_tags):
             db.executemany(query, [(seq,) for seq in gone])
         db.executemany(ASK.trim_runs, [(seq, seq, self._keep_runs) for seq in grown])

@@ -214,12 +214,13 @@ INSERT OR IGNORE INTO plans (digest, form) VALUES (?, ?);
 -- Those of these ids that listed tasks have. By tasks_by_id.
 SELECT id FROM tasks WHERE listed = 1 AND id IN (SELECT value FROM json_each(?));
 
+-- name: ended_rounds
+-- How many rounds of a flow have ended. By tasks_of_chief.
+SELECT count(*) FROM tasks WHERE chief = ? AND ended IS NOT NULL;
+
 -- name: old_rounds
--- The rounds of a flow that have ended, beyond as many as are kept, or too long ago. By tasks_of_chief.
-SELECT seq FROM (
-    SELECT seq, finished, row_number() OVER (ORDER BY ended DESC) AS place
-    FROM tasks WHERE chief = ? AND ended IS NOT NULL
-) WHERE place > ? OR finished < ?;
+-- The rounds of a flow that ended too long ago. By tasks_of_chief.
+SELECT seq FROM tasks WHERE chief = ? AND ended IS NOT NULL AND finished < ?;
 
 -- name: tasks_of_round
 -- The tasks of a round. By tasks_of_round.

@@ -16,7 +16,7 @@ from typing import Any
 from tickless.core.machine import AWAKE, Machine
 from tickless.core.permits import LimitState
 from tickless.core.ready import PoolState, ReadyQueue
-from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord, number_of
+from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord, ended, number_of
 from tickless.core.registry import Registry
 from tickless.core.special import is_round, round_of, rounds_of
 from tickless.errors import PayloadError
@@ -50,10 +50,12 @@ class LoadedTasks(Registry):
             self.finished.append(task)  # its row stays
 
     def trim_rounds(self, flow: TaskRecord, keep: int) -> None:
-        self.session.flush()  # some have ended just now
-        over = self.session.db.execute(ASK.old_rounds, (flow._seq, keep, -(1 << 62))).fetchall()
-        if over:
-            self.session.drop_rounds([seq for (seq,) in over])
+        session = self.session
+        session.flush()  # some have ended just now
+        if session.db.execute(ASK.ended_rounds, (flow._seq,)).fetchone()[0] > keep:
+            again = self.tried_again(flow)
+            over = [one._seq for one, id in session.rounds_of(flow) if ended(one) and id not in again]
+            session.drop_rounds(over[: max(0, len(over) - keep)])
 
     def live_round(self, number: int) -> TaskRecord | None:
         loaded = None if number in self.live else self.session.load(number)
@@ -320,6 +322,8 @@ class Session:
 
     def drop_rounds(self, seqs: Sequence[int]) -> None:
         """Forget these rounds, and their tasks."""
+        if not seqs:
+            return
         of_them = [self.db.execute(ASK.tasks_of_round, (seq,)).fetchall() for seq in seqs]
         gone = [*((seq,) for seq in seqs), *(task for tasks in of_them for task in tasks)]
         for query in (ASK.drop_task, ASK.drop_links, ASK.drop_tags):

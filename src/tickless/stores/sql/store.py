@@ -72,7 +72,7 @@ class SqlStore:
         self.session = Session(db, Rows(works, record, owner, keep_runs), machine, limits)
         self._door = door = Door(self.session, works, keep_finished)
         self.claims = Claims(self.session, pools, most_group, lease_us, door.kept_form, results)
-        self._pruner = Pruner(self.session, keep_finished, keep_runs, keep_rounds, keep_for_us)
+        self._pruner = Pruner(self.session, keep_finished, keep_runs, keep_for_us)
         self.transactions = Transactions(self.session, self.claims)
         self._ask, self._read = self.transactions.ask, self.transactions.read
         weakref.finalize(self, db.close)
