@@ -56,7 +56,7 @@ PLANTED: list[tuple[Mutant, Property]] = [
             "what is tried again is of today's definition",
             rounds,
             "one._work, special.round.params, special.round.plan = tried.plan, tried.params, tried.plan",
-            "special.round.params = old.params",
+            "special.round.params = tried.params",
         ),
         as_it_was,
     ),
