@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from types import FunctionType, MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, final
 
 from tickless.checks import plain_text, text
 from tickless.conditions import check_conditions
@@ -18,7 +18,7 @@ from tickless.declared import check_open, declare
 from tickless.drafts import draft
 from tickless.errors import DependencyError, FlowError, UnknownTask, shown
 from tickless.instants import instant_of
-from tickless.options import OnTimeout, check_names, exists_of
+from tickless.options import ArgumentOptions, LimitOptions, OnTimeout, check_names, exists_of
 from tickless.output import Output, outputs_in, replaced
 from tickless.plan import FlowPlan, Param
 from tickless.records import Run, TaskInfo
@@ -35,14 +35,10 @@ T = TypeVar("T")
 NOW = After(0)
 
 
-class FlowOptions(TypedDict, total=False):
+class FlowOptions(LimitOptions, total=False):
     """Every keyword of `Scheduler.flow` after the rule. As those of `schedule`; they are about its rounds."""
 
     params: Mapping[str, Any] | None
-    start: datetime | None
-    until: datetime | None
-    max_runs: int | None
-    jitter: float | timedelta | None
     overlap: Overlap
     max_running: int | None
     grace: float | timedelta | None
@@ -58,11 +54,9 @@ class FlowOptions(TypedDict, total=False):
     exists: Exists
 
 
-class FlowTaskOptions(TypedDict, total=False):
+class FlowTaskOptions(ArgumentOptions, total=False):
     """Every keyword of `Flow.task`. As those of `schedule`."""
 
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any] | None
     name: str | None
     after_tasks: Iterable[FlowTask[Any] | str]
     run_if: str
@@ -77,28 +71,9 @@ class FlowTaskOptions(TypedDict, total=False):
     delivery: Delivery
 
 
-_OF_TASKS = dict.fromkeys(
-    ("retry", "on_timeout", "delivery", "args", "kwargs", "name", "after_tasks", "run_if"),
-    "it is said of a task of the flow: flow.task(...)",
-)
-_OF_FLOWS = dict.fromkeys(
-    (
-        "when",
-        "params",
-        "start",
-        "until",
-        "max_runs",
-        "jitter",
-        "overlap",
-        "max_running",
-        "grace",
-        "catch_up",
-        "max_catch_up",
-        "pause_after_failures",
-        "exists",
-    ),
-    "it is said of the flow: scheduler.flow(...)",
-)
+_FLOW, _TASK = FlowOptions.__annotations__, FlowTaskOptions.__annotations__
+_OF_TASKS = dict.fromkeys(_TASK.keys() - _FLOW, "it is said of a task of the flow: flow.task(...)")
+_OF_FLOWS = dict.fromkeys({"when", *_FLOW} - _TASK.keys(), "it is said of the flow: scheduler.flow(...)")
 
 
 @final
@@ -136,7 +111,7 @@ class Flow:
         self._scheduler = scheduler
         self.id = text("id", id)
         given: dict[str, Any] = dict(options)
-        check_names("flow", given, FlowOptions.__annotations__, _OF_TASKS)
+        check_names("flow", given, _FLOW, _OF_TASKS)
         params = given.pop("params", None)
         self._params = _params(params)
         self._exists: Exists | None = given.pop("exists", None)
@@ -171,7 +146,7 @@ class Flow:
         if self._task is not None:
             raise FlowError(f"flow {self.id}: it is scheduled, and its definition stands; make it anew with its id")
         given: dict[str, Any] = dict(options)
-        check_names("task", given, FlowTaskOptions.__annotations__, _OF_FLOWS)
+        check_names("task", given, _TASK, _OF_FLOWS)
         parents = given.pop("after_tasks", ())
         for key in ("pool", "priority"):
             if key in self._options:
