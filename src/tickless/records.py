@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tickless.instants import Instant, datetime_of
 from tickless.states import DEFAULT_POOL, Reason, State
+
+if TYPE_CHECKING:
+    from tickless.rules import Rule
 
 
 @dataclass(slots=True)
@@ -119,6 +122,10 @@ class TaskInfo:
     """The limit in whose queue a ready run stands."""
     tags: tuple[str, ...] = ()
     pool: str = DEFAULT_POOL
+    when: Rule | None = None
+    """The rule, counted from when it was scheduled; None without one, and once the task has ended."""
+    is_flow: bool = False
+    """Whether each of its runs is a round, with tasks of its own."""
 
     @property
     def next_fire(self) -> datetime | None:

@@ -21,7 +21,7 @@ from tickless.core.record import (
     run_if_of,
     state_with,
 )
-from tickless.core.special import attempt_of, policy_of, queue_of, round_of, special_in
+from tickless.core.special import attempt_of, is_flow, policy_of, queue_of, round_of, special_in
 from tickless.records import Run, TaskInfo
 from tickless.round_info import RoundInfo, RoundTask
 from tickless.states import Reason, State
@@ -106,6 +106,8 @@ def task_of(machine: Machine, task: TaskRecord) -> TaskInfo:
         waiting_for=policy.limit if in_limit else None,
         tags=policy.tags,
         pool=policy.pool,
+        when=task._rule,
+        is_flow=is_flow(task),
     )
 
 
