@@ -66,6 +66,11 @@ class SignalBell:
         self._here, self._there = socket.socketpair()
         self._there.setblocking(False)
 
+    @property
+    def ear(self) -> socket.socket:
+        """Readable once there was a ring: for who waits for more than this."""
+        return self._here
+
     def fileno(self) -> int:
         """What `signal.set_wakeup_fd` writes to."""
         return self._there.fileno()
@@ -87,10 +92,12 @@ class SignalBell:
 
 
 @contextmanager
-def stop_signals(stop: Callable[[], None], bell: SignalBell) -> Iterator[list[int]]:
+def stop_signals(
+    stop: Callable[[], None], bell: SignalBell, at_last: Callable[[], None] | None = None
+) -> Iterator[list[int]]:
     """While inside, the first SIGINT or SIGTERM calls `stop`, and a second one of either ends the process at once.
 
-    Any signal rings the bell, unless the program has a wake-up descriptor of its own. Gives the list of the signals
+    `at_last` is called before that end, in the signal handler. Any signal rings the bell, unless the program has a wake-up descriptor of its own. Gives the list of the signals
     that came. In a thread other than the main one, where Python takes no handlers, and for a signal that the program
     ignores, nothing changes.
     """
@@ -98,6 +105,8 @@ def stop_signals(stop: Callable[[], None], bell: SignalBell) -> Iterator[list[in
 
     def handle(number: int, frame: FrameType | None) -> None:
         if came:
+            if at_last is not None:
+                at_last()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         came.append(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from types import EllipsisType
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from tickless.changes import Update, change, pause_of
 from tickless.changes import reschedule as rescheduled
@@ -153,6 +153,16 @@ def run_round(self: Scheduler, flow: TaskRecord, asked: Asked) -> Run:
         return self._store.run_now(flow, self._now(), asked)
     finally:
         self._look()
+
+
+def steps_of(self: Scheduler, flow: Which) -> list[tuple[str, tuple[str, ...]]]:
+    """What a flow is made of: the names of its tasks, each with those of its parents, in the order of definition."""
+    record, durable = self._record_of(flow), self._durable
+    plan: Any = record._work
+    if durable is None:
+        return list(plan.steps)
+    found: list[tuple[str, tuple[str, ...]]] = durable.store.transactions.read(lambda: plan.steps)
+    return found
 
 
 def _scope(self: Scheduler, verb: str, task: Which | EllipsisType, tag: str | None) -> TaskRecord | str | None:

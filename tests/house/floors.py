@@ -55,6 +55,7 @@ FLOORS: dict[str, int] = {
     "tickless.declared": 4,
     "tickless.decorators": 4,
     "tickless.testing": 4,
+    "tickless.control": 4,
     "tickless.cli": 4,
     "tickless.__main__": 4,
     "tickless.web": 4,

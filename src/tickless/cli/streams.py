@@ -44,3 +44,14 @@ def _lasting(stream: TextIO) -> TextIO:
     raw = _LastingFile(number, "w", closefd=False)
     # Line by line, also into a pipe: a log that comes in blocks of 8 KB is not live.
     return io.TextIOWrapper(io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=True)
+
+
+def give_up_output() -> None:
+    """What could not be written would be tried again at exit, with a traceback."""
+    try:
+        number = sys.stdout.fileno()
+    except (AttributeError, OSError, ValueError):  # no file: a caller's own
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)

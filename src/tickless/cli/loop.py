@@ -1,0 +1,110 @@
+"""The main thread of `tickless run`: sleeps until a signal comes, a file changes, or every task has ended."""
+
+from __future__ import annotations
+
+import selectors
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from tickless.cli.watch import Watch
+from tickless.lifetime import SignalBell, stop_signals
+from tickless.scheduler import Scheduler
+
+QUIET_S = 0.2
+"""So long after the last change a file is read: an editor changes it more than once."""
+
+
+@dataclass
+class Reloading:
+    """What is read again on SIGHUP, and when its file changes."""
+
+    watch: Watch
+    reload: Callable[[], None]
+
+
+def sleep_until_end(
+    scheduler: Scheduler,
+    on_signal: Callable[[int], None],
+    reloading: Reloading | None = None,
+    at_last: Callable[[], None] | None = None,
+) -> int | None:
+    """Start it, and sleep until every task has ended, or a signal comes: that is given to `on_signal`, and returned.
+
+    A second signal ends the process, `at_last` first. Costs no wake-up while nothing happens.
+    """
+    bell, ended = SignalBell(), threading.Event()
+
+    def wait_for_all() -> None:
+        scheduler.wait()
+        ended.set()
+        bell.ring()
+
+    with stop_signals(bell.ring, bell, at_last) as came, _hang_ups(reloading) as hung_up:
+        scheduler.start()
+        threading.Thread(target=wait_for_all, name="tickless-wait", daemon=True).start()
+        with _Sleep(bell, reloading) as sleep:
+            while not came and not ended.is_set():
+                if sleep.until_change() or hung_up:
+                    hung_up.clear()
+                    if reloading is not None and not came:
+                        reloading.reload()
+        if came:
+            on_signal(came[0])
+    if ended.is_set():  # else that thread may ring yet
+        bell.close()
+    return came[0] if came else None
+
+
+class _Sleep:
+    """The wait for the bell and for a change of the file."""
+
+    def __init__(self, bell: SignalBell, reloading: Reloading | None) -> None:
+        self._bell = bell
+        self._watch = None if reloading is None else reloading.watch
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> _Sleep:
+        self._selector.register(self._bell.ear, selectors.EVENT_READ, self._bell)
+        number = None if self._watch is None else self._watch.fileno()
+        if number is not None:
+            self._selector.register(number, selectors.EVENT_READ, self._watch)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    def until_change(self) -> bool:
+        """Sleep until the bell rings (False), or the file has changed and has been left alone for a moment (True)."""
+        changed = False
+        while True:
+            ready = self._selector.select(QUIET_S if changed else None)
+            if not ready:
+                return True
+            for key, _ in ready:
+                if key.data is self._bell:
+                    self._bell.wait()
+                    return changed
+                if self._watch is not None:
+                    changed = self._watch.has_changed() or changed
+
+
+@contextmanager
+def _hang_ups(reloading: Reloading | None) -> Iterator[list[int]]:
+    """While inside, SIGHUP is noted in the list, where there is something to be read again."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    if reloading is None or not hasattr(signal, "SIGHUP") or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        yield came
+        return
+    before = signal.signal(signal.SIGHUP, note)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,170 @@
+"""The Unix socket of a running scheduler: answers questions of the same user, one thread a connection."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tickless.control import wire
+from tickless.control.broadcast import Broadcast
+from tickless.control.documents import VERSION, Document, event_document
+from tickless.control.paths import LONGEST
+from tickless.control.questions import answer
+from tickless.control.refusals import Code, Refusal, refusal_of
+from tickless.control.subject import Subject
+from tickless.errors import TicklessError
+
+FOLLOW = "follow"
+"""The one question whose answer is many documents: events as they happen."""
+Where = Callable[[], Document]
+
+
+class Server:
+    """Listens from the making on; `close` ends it. Costs no wake-up while nobody asks.
+
+    `where`: what the answers say of the scheduler, beside the answer. Raises Refusal where another scheduler has the
+    socket, or it cannot be made.
+    """
+
+    def __init__(self, path: Path, subject: Subject, where: Where) -> None:
+        self.path = path
+        self._subject = subject
+        self._where = where
+        self._socket = _bound(path)
+        self._inode = os.stat(path).st_ino
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, name="tickless-control", daemon=True).start()
+
+    def close(self) -> None:
+        """No more answers; the socket is removed. Twice is once."""
+        with suppress(OSError):
+            if os.stat(self.path).st_ino == self._inode:
+                os.unlink(self.path)
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        with self._lock:
+            for connection in self._open:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RD)  # what is being said may be said to its end
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                if self._socket.fileno() == -1:
+                    return
+                if not self._listens():
+                    return
+                continue
+            with self._lock:
+                self._open.add(connection)
+            threading.Thread(target=self._serve, args=(connection,), name="tickless-answer", daemon=True).start()
+
+    def _listens(self) -> bool:
+        try:
+            return bool(self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+        except OSError:
+            return False
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            if not _is_of_same_user(connection):
+                return
+            for line in wire.lines(connection, wire.LONGEST_QUESTION):
+                self._answer(connection, line)
+        except (OSError, ValueError):
+            pass  # who asked has gone, or speaks another language
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
+
+    def _answer(self, connection: socket.socket, line: bytes) -> None:
+        question = wire.read(line)
+        name, given = question.get("ask"), question.get("with")
+        if question.get("v") != VERSION or not isinstance(name, str) or not isinstance(given, dict):
+            wire.send(connection, wire.refused(Refusal(Code.USAGE, "usage", f"questions are of version {VERSION}")))
+            return
+        try:
+            if name == FOLLOW:
+                self._follow(connection, self._events(), given.get("limit", 0))
+                return
+            found = answer(self._subject, name, given)
+        except (TicklessError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            wire.send(connection, wire.refused(refusal_of(error)))
+            return
+        wire.send(connection, {"v": VERSION, "source": self._where(), **found})
+
+    def _events(self) -> Broadcast:
+        events = self._subject.events
+        if events is None:
+            raise Refusal(Code.REFUSED, "no_events", "this scheduler tells no events")
+        return events
+
+    def _follow(self, connection: socket.socket, events: Broadcast, limit: object) -> None:
+        with events.listening() as ear:
+            wire.send(connection, {"v": VERSION, "source": self._where()})
+            for event in events.newest(limit if type(limit) is int else 0):
+                wire.send(connection, event_document(event))
+            while (one := ear.get()) is not None:
+                wire.send(connection, event_document(one))
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _bound(path: Path) -> socket.socket:
+    """A socket that listens there, for this user alone."""
+    if len(os.fsencode(path)) > LONGEST:
+        raise Refusal(
+            Code.UNREACHABLE,
+            "socket",
+            f"{path}: is longer than the {LONGEST} bytes that a socket's address has; give a shorter one: --socket",
+        )
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # 0600 from the first moment on
+    try:
+        try:
+            listener.bind(os.fspath(path))
+        except OSError:
+            _remove_dead(path)
+            listener.bind(os.fspath(path))
+        listener.listen(64)
+    except OSError as error:
+        listener.close()
+        raise Refusal(Code.UNREACHABLE, "socket", f"{path}: no socket can be made there: {error.strerror}") from None
+    except Refusal:
+        listener.close()
+        raise
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _remove_dead(path: Path) -> None:
+    """Take away a socket that nobody answers any more. Raises Refusal where somebody does, OSError for no socket."""
+    if not stat.S_ISSOCK(os.stat(path).st_mode):
+        raise Refusal(Code.UNREACHABLE, "socket", f"{path}: is there, and no socket; give another: --socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+    raise Refusal(
+        Code.REFUSED, "running", f"{path}: a scheduler of the same file runs already and answers there; stop it first"
+    )
+
+
+def _is_of_same_user(connection: socket.socket) -> bool:
+    """The mode of the socket says so already; this is for systems that do not look at it."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int.from_bytes(credentials[4:8], "little") in (os.getuid(), 0)
