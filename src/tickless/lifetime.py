@@ -97,9 +97,9 @@ def stop_signals(
 ) -> Iterator[list[int]]:
     """While inside, the first SIGINT or SIGTERM calls `stop`, and a second one of either ends the process at once.
 
-    `at_last` is called before that end, in the signal handler. Any signal rings the bell, unless the program has a wake-up descriptor of its own. Gives the list of the signals
-    that came. In a thread other than the main one, where Python takes no handlers, and for a signal that the program
-    ignores, nothing changes.
+    `at_last` is called before that end, in the signal handler. Any signal rings the bell, unless the program has a
+    wake-up descriptor of its own. Gives the list of the signals that came. In a thread other than the main one, where
+    Python takes no handlers, and for a signal that the program ignores, nothing changes.
     """
     came: list[int] = []
 

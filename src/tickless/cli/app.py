@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import sys
 from typing import Any
 
@@ -110,9 +109,14 @@ def run_command(arguments: list[str]) -> int:
     """Run the command; gives its exit code. What goes wrong is told on standard error."""
     said = Settings(json=wants_json(arguments))
     try:
-        code = group().main(arguments, prog_name="tickless", standalone_mode=False, obj=said)
+        # Not by `main`, which writes an empty line for a Ctrl-C.
+        command = group()
+        with command.make_context("tickless", arguments, obj=said) as context:
+            code = command.invoke(context)
         sys.stdout.flush()
         return code if isinstance(code, int) else Code.DONE
+    except click.exceptions.Exit as asked:  # --help, --version
+        return asked.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return Code.USAGE
@@ -132,6 +136,8 @@ def run_command(arguments: list[str]) -> int:
 def tell(said: Settings, refusal: Refusal) -> int:
     """Say what went wrong. Gives the exit code."""
     if said.json:
+        import json  # what needs no JSON begins sooner without it
+
         error = {"code": int(refusal.code), "word": refusal.word, "message": str(refusal)}
         print(json.dumps({"v": VERSION, "kind": "error", "error": error}), file=sys.stderr)
     else:

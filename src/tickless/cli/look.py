@@ -132,20 +132,14 @@ def runs(task: str | None, limit: int, states: tuple[str, ...], failed: bool) ->
 
 
 def _runs_table(page: Page, runs: list[Document], *, named: bool) -> None:
-    heads = ("TASK", "DUE", "STATE", "TOOK", "LATE", "NOTE")
-    rows = [
-        (
-            run["task"],
-            page.when(run["due"]),
-            run["state"],
-            page.took(run["took_s"]),
-            page.took(run["late_s"]),
-            _note(run),
-        )
-        for run in runs
-    ]
-    if not named:
-        heads, rows = heads[1:], [row[1:] for row in rows]  # type: ignore[assignment]  # a column less
+    heads = ["DUE", "STATE", "TOOK", "LATE", "NOTE"]
+    rows: list[list[str]] = []
+    for run in runs:
+        took, late = page.took(run["took_s"]), page.took(run["late_s"])
+        rows.append([page.when(run["due"]), run["state"], took, late, _note(run)])
+    if named:
+        heads = ["TASK", *heads]
+        rows = [[run["task"], *row] for run, row in zip(runs, rows, strict=True)]
     page.table(heads, rows, "NOTE")
 
 

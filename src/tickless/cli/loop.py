@@ -28,13 +28,13 @@ class Reloading:
 
 def sleep_until_end(
     scheduler: Scheduler,
-    on_signal: Callable[[int], None],
+    end: Callable[[int | None], None],
     reloading: Reloading | None = None,
     at_last: Callable[[], None] | None = None,
 ) -> int | None:
-    """Start it, and sleep until every task has ended, or a signal comes: that is given to `on_signal`, and returned.
+    """Start it, and sleep until every task has ended, or a signal comes, whose number is returned. Then `end` it.
 
-    A second signal ends the process, `at_last` first. Costs no wake-up while nothing happens.
+    A second signal ends the process, `at_last` first, while it sleeps and while it is ended. Costs no wake-up while nothing happens.
     """
     bell, ended = SignalBell(), threading.Event()
 
@@ -52,8 +52,7 @@ def sleep_until_end(
                     hung_up.clear()
                     if reloading is not None and not came:
                         reloading.reload()
-        if came:
-            on_signal(came[0])
+        end(came[0] if came else None)
     if ended.is_set():  # else that thread may ring yet
         bell.close()
     return came[0] if came else None

@@ -59,6 +59,8 @@ class Page:
     def zone_name(self) -> str:
         now = datetime.now(UTC).astimezone(self.zone)
         name, offset = now.tzname() or "", now.isoformat(timespec="seconds")[19:]
+        if name == "UTC":
+            return name
         if self.said.tz is None:
             return f"UTC{offset}" if name.startswith(("+", "-")) or not name else f"{name} (UTC{offset})"
         return f"{self.said.tz} (UTC{offset})"

@@ -121,10 +121,15 @@ def run_app(target: str, voice: Voice, place: Path | None) -> int:
     quiet_logger()
     begun = SystemClock().now()
     with served(place, Subject(scheduler, runs_here=True, events=events), target, voice):
-        came = sleep_until_end(scheduler, lambda number: stop(scheduler, number, voice))
-        scheduler.close()
+        came = sleep_until_end(scheduler, lambda number: _end(scheduler, number, voice))
         events.close()
     return told(scheduler, log, voice, begun, came)
+
+
+def _end(scheduler: Scheduler, number: int | None, voice: Voice) -> None:
+    if number is not None:
+        stop(scheduler, number, voice)
+    scheduler.close()
 
 
 def log_of(voice: Voice) -> Log:
