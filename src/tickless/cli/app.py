@@ -20,7 +20,7 @@ ON_SIGNAL = 130
 
 COMMANDS = {
     "run": ("tickless.cli.run", "Run a task file, a crontab, or the scheduler of a Python file."),
-    "demo": ("tickless.cli.demo", "Ten seconds of a scheduler at work."),
+    "demo": ("tickless.cli.demo", "Five seconds of a scheduler at work."),
     "preview": ("tickless.cli.preview", "Show when a rule, or every task of a file, fires next."),
     "ls": ("tickless.cli.look", "List the tasks."),
     "show": ("tickless.cli.look", "Show one task, flow or round."),

@@ -34,7 +34,8 @@ def sleep_until_end(
 ) -> int | None:
     """Start it, and sleep until every task has ended, or a signal comes, whose number is returned. Then `end` it.
 
-    A second signal ends the process, `at_last` first, while it sleeps and while it is ended. Costs no wake-up while nothing happens.
+    A second signal ends the process, `at_last` first, while it sleeps and while it is ended. Costs no wake-up while
+    nothing happens.
     """
     bell, ended = SignalBell(), threading.Event()
 
