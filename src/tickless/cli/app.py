@@ -111,8 +111,8 @@ def run_command(arguments: list[str]) -> int:
     try:
         # Not by `main`, which writes an empty line for a Ctrl-C.
         command = group()
-        with command.make_context("tickless", arguments, obj=said) as context:
-            code = command.invoke(context)
+        with command.make_context("tickless", arguments, obj=said) as entered:
+            code = command.invoke(entered)
         sys.stdout.flush()
         return code if isinstance(code, int) else Code.DONE
     except click.exceptions.Exit as asked:  # --help, --version

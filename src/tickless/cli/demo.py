@@ -6,8 +6,8 @@ import click
 
 from tickless import Retry, Scheduler, after, every
 from tickless.cli.loop import sleep_until_end
-from tickless.cli.run import log_of, quiet_logger, stop, told
 from tickless.cli.settings import settings
+from tickless.cli.telling import log_of, quiet_logger, stop, told
 from tickless.cli.voice import Voice
 from tickless.clocks import SystemClock
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tickless.cli.loop import Reloading, sleep_until_end
-from tickless.cli.run import log_of, quiet_logger, served, stop, told
+from tickless.cli.telling import log_of, quiet_logger, served, stop, told
 from tickless.cli.voice import Voice
 from tickless.cli.watch import Watch
 from tickless.clocks import SystemClock

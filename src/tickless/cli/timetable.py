@@ -100,10 +100,7 @@ def _document(
         "tz": file.timezone,
         "from": moment(start),
         "until": moment(until),
-        "fires": [
-            {"due": moment_of(fire.due.astimezone(UTC)), "task": name, "notes": list(fire.notes)}
-            for name, fire in found
-        ],
+        "fires": [{"due": moment_of(fire.due), "task": name, "notes": list(fire.notes)} for name, fire in found],
         "at_start": [part_name(part) for part in file.parts if part.when is None],
         "warnings": list(file.warnings),
     }

@@ -62,12 +62,17 @@ class Subject:
         try:
             return self.scheduler.get(id)
         except UnknownTask as error:
-            flow, slash, name = id.partition("/")
-            if slash and "@" not in flow:
-                newest = self.newest_round(flow)
-                if newest is not None:
-                    return self.scheduler.get(newest[name])
-            raise UnknownTask(self._offer(id, error)) from None
+            found = self._in_newest_round(id)
+            if found is None:
+                raise UnknownTask(self._offer(id, error)) from None
+            return found
+
+    def _in_newest_round(self, id: str) -> TaskInfo | None:
+        flow, slash, name = id.partition("/")
+        if not slash or "@" in flow or all(info.id != flow for info in self.listed()):
+            return None
+        newest = self.newest_round(flow)
+        return None if newest is None else self.scheduler.get(newest[name])
 
     def round(self, id: str) -> Round | None:
         """The round of that id; None where it is no round's."""

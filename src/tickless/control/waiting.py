@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from queue import Empty
-from time import monotonic
 
 from tickless.control.broadcast import Broadcast
 from tickless.control.refusals import Code, Refusal
 from tickless.control.subject import Subject
 from tickless.records import EventKind, Run, TaskInfo
+from tickless.waits import deadline_of, left_s
 
 ENDS = frozenset({EventKind.SUCCEEDED, EventKind.FAILED, EventKind.SKIPPED, EventKind.CANCELLED})
 
@@ -19,11 +19,10 @@ def awaited(subject: Subject, info: TaskInfo, events: Broadcast, wait_s: float) 
         run = subject.scheduler.run_now(info)
         if not run.state.after:
             return run
-        deadline = None if not wait_s else monotonic() + wait_s
+        deadline = deadline_of(wait_s or None)
         while True:
-            left = None if deadline is None else max(0.0, deadline - monotonic())
             try:
-                event = ear.get(timeout=left)
+                event = ear.get(timeout=left_s(deadline))
             except Empty:
                 raise Refusal(
                     Code.TIMED_OUT, "timed_out", f"run {run.task_id}: has not ended within {wait_s:g} s; it goes on"
