@@ -11,9 +11,12 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 assert concurrent.futures.thread  # the import is the point
+
+
+T = TypeVar("T")
 
 
 class Mortal(Protocol):
@@ -89,6 +92,29 @@ class SignalBell:
     def close(self) -> None:
         self._here.close()
         self._there.close()
+
+
+def beside(bell: SignalBell, call: Callable[[], T]) -> T:
+    """What the call gives, made in a thread of its own while this one waits on the bell: it misses no signal.
+
+    For the main thread, and for calls that wait on a lock: see `SignalBell`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def body() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            future.set_exception(error)
+        finally:
+            bell.ring()
+
+    threading.Thread(target=body, name="tickless-end", daemon=True).start()
+    while not future.done():
+        bell.wait()
+    return future.result()
 
 
 @contextmanager

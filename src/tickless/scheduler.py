@@ -22,7 +22,7 @@ from tickless.drafts import DEFAULTS, NOTHING, Call, check_call, draft, draft_of
 from tickless.errors import ForkedScheduler, ScheduleError, UnknownTask, refuse_closed, shown
 from tickless.hands import feed, limits_of, pools_of
 from tickless.instants import Clock, DrivenClock, Instant, datetime_of
-from tickless.lifetime import SignalBell, remember, stop_signals
+from tickless.lifetime import SignalBell, beside, remember, stop_signals
 from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
@@ -383,7 +383,7 @@ class Scheduler:
                     bell.wait()
                     self._store.forget_waiter(bell, None)  # a signal that says nothing rings too
                 done = not self._stop_asked and not came
-                self.close()
+                beside(bell, self.close)
         finally:
             self._stop_bell = None
             bell.close()

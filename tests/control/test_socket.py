@@ -133,7 +133,7 @@ def test_what_failed_of_a_flow_is_tried_again_by_the_flow_or_by_the_round(stage:
     ("question", "given", "code", "words"),
     [
         ("task", {"id": "beta"}, Code.UNKNOWN, "did you mean 'beat'?"),
-        ("task", {"id": "x/y"}, Code.UNKNOWN, "no task 'x/y'"),
+        ("task", {"id": "x/y"}, Code.UNKNOWN, "no task has the id 'x/y'"),
         ("retry", {"id": "beat"}, Code.REFUSED, "it has not run yet"),
         ("retry", {"id": "etl"}, Code.REFUSED, "none of the rounds that are kept has failed"),
         ("pause", {"ids": []}, Code.USAGE, "name tasks, or a tag"),

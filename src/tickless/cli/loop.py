@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from tickless.cli.watch import Watch
-from tickless.lifetime import SignalBell, stop_signals
+from tickless.lifetime import SignalBell, beside, stop_signals
 from tickless.scheduler import Scheduler
 
 QUIET_S = 0.2
@@ -53,7 +53,7 @@ def sleep_until_end(
                     hung_up.clear()
                     if reloading is not None and not came:
                         reloading.reload()
-        end(came[0] if came else None)
+        beside(bell, lambda: end(came[0] if came else None))
     if ended.is_set():  # else that thread may ring yet
         bell.close()
     return came[0] if came else None

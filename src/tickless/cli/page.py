@@ -7,12 +7,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 
 from tickless.cli.settings import Settings, settings, wants_rich
+from tickless.clocks import SystemClock
 from tickless.control.documents import VERSION, Document
-from tickless.instants import SECOND_US
+from tickless.instants import SECOND_US, Instant, datetime_of
 from tickless.observe.text import printable, span_text
 
 NARROWEST = 80
@@ -57,7 +58,7 @@ class Page:
         self.line()
 
     def zone_name(self) -> str:
-        now = datetime.now(UTC).astimezone(self.zone)
+        now = datetime_of(Instant(SystemClock().wall())).astimezone(self.zone)
         name, offset = now.tzname() or "", now.isoformat(timespec="seconds")[19:]
         if name == "UTC":
             return name

@@ -6,11 +6,11 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
-from tickless.control.documents import VERSION, event_document, moment_of
+from tickless.clocks import SystemClock
+from tickless.control.documents import VERSION, event_document, moment
 from tickless.observe.console import ConsoleObserver
 from tickless.observe.text import printable
 from tickless.records import Event, EventKind
@@ -30,7 +30,7 @@ class Voice:
         if self._quiet and level == "info":
             return
         if self.as_json:
-            now = moment_of(datetime.now(UTC))
+            now = moment(SystemClock().now())
             write_line({"v": VERSION, "kind": "note", "at": now, "level": level, "message": line})
         else:
             print(f"tickless: {printable(line, 2_000)}", file=sys.stderr, flush=True)
