@@ -26,8 +26,14 @@ def moment_of(when: datetime) -> str:
 
 
 def run_name(task_id: str, due_us: Instant | None) -> str:
-    """The name of a run: its task's id and the instant that it was planned for."""
-    return task_id if due_us is None else f"{task_id}@{moment(due_us)}"
+    """The name of a run: its task's id and the instant that it was planned for.
+
+    A task of a round has one run, and an id with the round's instant in it already.
+    """
+    flow, at, rest = task_id.partition("@")
+    if due_us is None or (flow and at and "/" in rest):
+        return task_id
+    return f"{task_id}@{moment(due_us)}"
 
 
 def task_document(info: TaskInfo, description: str | None = None) -> Document:

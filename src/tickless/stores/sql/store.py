@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Event
 from typing import Any
 
 from tickless.core import by_hand, cancel, pauses, steps, update
@@ -35,6 +34,7 @@ from tickless.stores.sql.rows import AWAITED, Rows
 from tickless.stores.sql.session import ASK, Session
 from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.transactions import Transactions
+from tickless.stores.stopping import StopEvent, stop_event
 
 MOST_GROUP = 256
 LEASE_US = 30_000_000
@@ -303,15 +303,9 @@ class SqlStore:
         answer: Cancelled = self._ask(body)
         return answer
 
-    def stop_flag(self, run: RunRecord) -> Event:
+    def stop_flag(self, run: RunRecord) -> StopEvent:
         with self.transactions.lock:
-            flag = run.stop
-            if not isinstance(flag, Event):
-                flag = Event()
-                if run.stop is True:
-                    flag.set()
-                run.stop = flag
-            return flag
+            return stop_event(run)
 
     def stop_running(self) -> None:
         self._ask(self.claims.ask_all_to_stop)
