@@ -13,7 +13,8 @@ from tickless.cli.progress import bar
 from tickless.cli.settings import settings
 from tickless.control.documents import Document
 from tickless.control.refusals import Code, Refusal
-from tickless.rules.scan import Scanner
+from tickless.errors import RuleError
+from tickless.taskfile.spans import span_of
 
 NEEDED = "name the store: --store sqlite:///tasks.db"
 
@@ -125,23 +126,10 @@ def prune(
 
 
 def _span_s(text: str) -> float:
-    """Seconds of a length of time such as 12h, 30d, 90."""
-    from tickless.rules.scan import CLOCK_UNITS_US
-
-    if text.replace(".", "", 1).isdigit():
-        return float(text)
-    scan = Scanner(text)
-    days = {"days": 86_400 * 1_000_000, "weeks": 7 * 86_400 * 1_000_000}
-    total = 0.0
-    spans = scan.spans()
-    if not spans or scan.peek():
-        raise Refusal(Code.USAGE, "usage", f"--keep-for {text}: needs a length of time, such as 12h or 30d")
-    for number, unit, _ in spans:
-        us = {**CLOCK_UNITS_US, **days}.get(unit)
-        if us is None:
-            raise Refusal(Code.USAGE, "usage", f"--keep-for {text}: {unit} have no fixed length; say days")
-        total += float(number) * us / 1_000_000
-    return total
+    try:
+        return span_of(float(text) if text.replace(".", "", 1).isdigit() else text).total_seconds()
+    except RuleError as error:
+        raise Refusal(Code.USAGE, "usage", f"--keep-for {error}") from None
 
 
 @db.command(epilog="\b\nexample:\n  tickless db export --store sqlite:///tasks.db > tasks.jsonl\n")

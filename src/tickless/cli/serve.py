@@ -26,17 +26,13 @@ from tickless.taskfile.build import (
     descriptions_of,
     enter,
     fill,
-    part_id,
     program_of,
     swap,
 )
 from tickless.taskfile.difference import Change, difference
 from tickless.taskfile.read import read
-from tickless.taskfile.values import FlowDef, TaskDef, TaskFile
+from tickless.taskfile.values import ABOUT_FIRES, FlowDef, TaskDef, TaskFile, part_id
 
-ABOUT_FIRES = frozenset(
-    "overlap max_running grace catch_up max_catch_up start until max_runs jitter pause_after_failures".split()
-)
 LAST_WAIT_S = 2.0
 """How long what was killed may take to be gone."""
 

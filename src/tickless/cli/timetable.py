@@ -18,7 +18,7 @@ from tickless.instants import SECOND_US, Instant, datetime_of, instant_of
 from tickless.rules.preview import Fire, upcoming
 from tickless.rules.zones import zone_of
 from tickless.taskfile.read import read
-from tickless.taskfile.values import FlowDef, TaskDef, TaskFile
+from tickless.taskfile.values import FlowDef, TaskDef, TaskFile, part_id
 
 if TYPE_CHECKING:
     from tickless.cli.preview import Wanted
@@ -54,7 +54,7 @@ def _merged(
     file: TaskFile, start: datetime, zone: tzinfo, until: Instant | None, count: int
 ) -> Iterator[tuple[str, Fire]]:
     """(task, fire) of all of them in one order, at most `count`."""
-    order = {part_name(part): number for number, part in enumerate(file.parts)}
+    order = {part_id(part): number for number, part in enumerate(file.parts)}
     streams = [_fires(part, start, zone) for part in file.parts if part.when is not None]
     for shown, (name, fire) in enumerate(heapq.merge(*streams, key=lambda one: (one[1].due, order[one[0]]))):
         if shown == count or (until is not None and instant_of(fire.due, "fire") > until):
@@ -70,13 +70,9 @@ def _fires(part: TaskDef | FlowDef, start: datetime, zone: tzinfo) -> Iterator[t
         for fire in upcoming(part.when, begin, tz=zone):
             if last is not None and fire.due > last:
                 return
-            yield part_name(part), fire
+            yield part_id(part), fire
     except RuleError:
         return  # gap="raise" has no fire there; the rule's own preview tells it
-
-
-def part_name(part: TaskDef | FlowDef) -> str:
-    return part.id if isinstance(part, FlowDef) else part.name
 
 
 def _show(page: Page, file: TaskFile, found: list[tuple[str, Fire]]) -> None:
@@ -85,7 +81,7 @@ def _show(page: Page, file: TaskFile, found: list[tuple[str, Fire]]) -> None:
         page.line()
     rows = [[page.when(moment_of(fire.due)), name, "; ".join(fire.notes)] for name, fire in found]
     page.table(("DUE", "TASK", "NOTE"), rows, "NOTE")
-    at_start = [part_name(part) for part in file.parts if part.when is None]
+    at_start = [part_id(part) for part in file.parts if part.when is None]
     if at_start:
         page.line(f"once, at the start: {', '.join(at_start)}")
     for warning in file.warnings:
@@ -101,6 +97,6 @@ def _document(
         "from": moment(start),
         "until": moment(until),
         "fires": [{"due": moment_of(fire.due), "task": name, "notes": list(fire.notes)} for name, fire in found],
-        "at_start": [part_name(part) for part in file.parts if part.when is None],
+        "at_start": [part_id(part) for part in file.parts if part.when is None],
         "warnings": list(file.warnings),
     }

@@ -15,10 +15,6 @@ from tickless.commands.command import Command
 from tickless.commands.kept import Outputs
 from tickless.commands.lines import Lines
 from tickless.commands.python import PythonWork
-from tickless.taskfile.read import read
-from tickless.taskfile.values import FileError, FlowDef, Problem, PythonCall, TaskDef, TaskFile
-
-from tickless.control.refusals import Code, Refusal
 from tickless.control.subject import Subject
 from tickless.errors import PayloadError, TicklessError
 from tickless.observe import Observer
@@ -27,6 +23,8 @@ from tickless.pools import Pool
 from tickless.scheduler import Scheduler
 from tickless.states import DEFAULT_POOL
 from tickless.stores.sql.sqlite import parse
+from tickless.taskfile.read import read
+from tickless.taskfile.values import FileError, FlowDef, Problem, PythonCall, TaskDef, TaskFile, part_id
 
 DEFAULT_SLOTS = 1_000
 """Commands cost no thread of ours; cron starts as many as there are."""
@@ -106,7 +104,7 @@ def store_of(file: TaskFile) -> str | None:
     if file.store is None:
         return None
     path = parse(file.store)
-    base = Path(os.path.abspath(file.path)).parent if file.path is not None else Path.cwd()
+    base = Path(os.path.abspath(file.path)).parent
     return f"sqlite:///{base / path}"
 
 
@@ -120,7 +118,7 @@ def works_of(file: TaskFile) -> dict[str, Work]:
     """What each task and each `on_failure` calls, by name. Imports modules. Raises FileError."""
     works: dict[str, Work] = {}
     problems: list[Problem] = []
-    folder = str(Path(os.path.abspath(file.path)).parent) if file.path is not None else os.getcwd()
+    folder = str(Path(os.path.abspath(file.path)).parent)
     for task in file.tasks:
         for key, said in ((task.name, task.work), (handler_name(task), task.on_failure)):
             if said is None:
@@ -270,11 +268,3 @@ def swap(program: Program, file: TaskFile) -> None:
             program.scheduler.cancel(id)
     program.works.put(works)
     program.file = file
-
-
-def part_id(part: TaskDef | FlowDef) -> str:
-    return part.id if isinstance(part, FlowDef) else part.name
-
-
-def not_loaded(error: FileError) -> Refusal:
-    return Refusal(Code.NOT_LOADED, "file", str(error))

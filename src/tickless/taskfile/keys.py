@@ -1,0 +1,242 @@
+"""The keys of a task file: what each may hold, and what comes of it. One line a key."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from datetime import date, datetime, time, timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from tickless.checks import counted
+from tickless.commands.command import Command
+from tickless.errors import RuleError, ScheduleError, TextError, shown
+from tickless.instants import datetime_of
+from tickless.options import fields_of
+from tickless.policies import Retry
+from tickless.rules.zones import instants_at
+from tickless.states import RunIf
+from tickless.taskfile.spans import span_of
+from tickless.taskfile.values import PythonCall
+
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_RETRY = tuple(one.name for one in fields(Retry) if one.init)
+
+
+class Unfit(Exception):
+    """A value that its key cannot have; the message says why. `key`: what of it, within."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What values are seen against."""
+
+    folder: Path
+    zone: tzinfo
+    pools: Mapping[str, int]
+    limits: Mapping[str, object]
+
+    @property
+    def _pools(self) -> Mapping[str, object]:
+        return self.pools
+
+    @property
+    def _limits(self) -> Mapping[str, object]:
+        return self.limits
+
+
+Read = Callable[[Ground, str, Any], Any]
+
+
+def _text(ground: Ground, key: str, value: Any) -> str:
+    if type(value) is not str or not value.strip():
+        raise Unfit(f"needs a text, not {shown(value)}")
+    return value
+
+
+def _run(ground: Ground, key: str, value: Any) -> str | tuple[str, ...]:
+    if type(value) is list:
+        if not value or any(type(one) is not str for one in value) or not value[0]:
+            raise Unfit(f"needs texts in its list, the program first, not {shown(value)}")
+        _no_nul(*value)
+        return tuple(value)
+    if type(value) is not str or not value.strip():
+        raise Unfit(f"needs a text for the shell, or a list of arguments, not {shown(value)}")
+    _no_nul(value)
+    return value
+
+
+def _no_nul(*texts: str) -> None:
+    if any("\0" in text for text in texts):
+        raise Unfit("holds a NUL, which no command can be given")
+
+
+def _python(ground: Ground, key: str, value: Any) -> str:
+    if type(value) is not str or not _TARGET.fullmatch(value):
+        raise Unfit(f'needs a module and a function in it, such as "shop.reports:nightly", not {shown(value)}')
+    return value
+
+
+def _texts(ground: Ground, key: str, value: Any) -> tuple[str, ...]:
+    if type(value) is str:
+        raise Unfit(f'needs several, so put it in a list: ["{value}"]')
+    if type(value) is not list or any(type(one) is not str or not one for one in value):
+        raise Unfit(f"needs texts in a list, not {shown(value)}")
+    if len(set(value)) != len(value):
+        raise Unfit(f"names one twice: {shown(value)}")
+    return tuple(value)
+
+
+def _list(ground: Ground, key: str, value: Any) -> tuple[Any, ...]:
+    if type(value) is not list:
+        raise Unfit(f"needs a list, not {shown(value)}")
+    return tuple(value)
+
+
+def _table(ground: Ground, key: str, value: Any) -> dict[str, Any]:
+    if type(value) is not dict:
+        raise Unfit(f"needs a table, not {shown(value)}")
+    return value
+
+
+def _env(ground: Ground, key: str, value: Any) -> tuple[tuple[str, str], ...]:
+    for name, text in _table(ground, key, value).items():
+        if not name or "=" in name or "\0" in name:
+            raise Unfit("is no name of a variable", name or '""')
+        if type(text) is not str:
+            raise Unfit(f'needs a text: "{text}"', name)
+        _no_nul(text)
+    return tuple(value.items())
+
+
+def _cwd(ground: Ground, key: str, value: Any) -> str:
+    text = os.path.expanduser(_text(ground, key, value))
+    _no_nul(text)
+    return os.path.normpath(ground.folder / text)
+
+
+def _codes(ground: Ground, key: str, value: Any) -> tuple[int, ...]:
+    if type(value) is not list or not value or any(type(one) is not int or not 0 <= one <= 255 for one in value):
+        raise Unfit(f"needs exit codes from 0 to 255 in a list, such as [0, 3], not {shown(value)}")
+    return tuple(value)
+
+
+def _span(ground: Ground, key: str, value: Any) -> timedelta:
+    return span_of(value)
+
+
+def _kill_after(ground: Ground, key: str, value: Any) -> int:
+    us = span_of(value) // timedelta(microseconds=1)
+    if us < 0:
+        raise Unfit(f"needs seconds, not negative, not {shown(value)}")
+    return us
+
+
+def _retry(ground: Ground, key: str, value: Any) -> Retry:
+    if type(value) is int:
+        return Retry(value)
+    given = dict(_table(ground, key, value))
+    for name in given:
+        if name not in _RETRY or name in ("on", "give_up_on"):
+            raise Unfit(f"has no {shown(name)}; there is attempts, delay, factor, max_delay, jitter")
+    for name in ("delay", "max_delay", "jitter"):
+        if name in given:
+            given[name] = span_of(given[name])
+    if "attempts" not in given:
+        raise Unfit("needs attempts, which count the first try")
+    return Retry(**given)
+
+
+def _moment(ground: Ground, key: str, value: Any) -> datetime:
+    if type(value) is str:
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise Unfit(f"needs a date and a time, such as 2027-01-01T09:00, not {shown(value)}") from None
+    if type(value) is date:
+        value = datetime.combine(value, time())
+    if type(value) is not datetime:
+        raise Unfit(f"needs a date and a time, such as 2027-01-01T09:00, not {shown(value)}")
+    if value.tzinfo is not None:
+        return value
+    return datetime_of(instants_at(value, ground.zone, "next", "first")[0])
+
+
+def _whole(ground: Ground, key: str, value: Any) -> int:
+    return counted(key, value)
+
+
+def _priority(ground: Ground, key: str, value: Any) -> int:
+    if type(value) is not int:
+        raise Unfit(f"needs a whole number, not {shown(value)}")
+    return value
+
+
+def _run_if(ground: Ground, key: str, value: Any) -> str:
+    if value not in tuple(RunIf):
+        raise Unfit(f"needs one of {', '.join(RunIf)}, not {shown(value)}")
+    return str(value)
+
+
+def _policy(ground: Ground, key: str, value: Any) -> Any:
+    """As the library's own door has it."""
+    fields_of(ground, {key: value})
+    return value
+
+
+def _on_failure(ground: Ground, key: str, value: Any) -> Any:
+    if type(value) is dict:
+        if set(value) != {"python"}:
+            raise Unfit('needs a command, or { python = "module:function" }')
+        return PythonCall(_python(ground, key, value["python"]))
+    return _run(ground, key, value)
+
+
+WORK: dict[str, Read] = {"run": _run, "python": _python, "args": _list, "kwargs": _table}
+"""What a task does."""
+JOINED: dict[str, Read] = {"when": _text, "after_tasks": _texts, "description": _text}
+COMMAND: dict[str, Read] = {
+    "shell": _text, "env": _env, "cwd": _cwd, "stdin": lambda ground, key, value: _plain(value), "user": _text,
+    "success_codes": _codes, "kill_after": _kill_after,
+}  # fmt: skip
+"""About a command."""
+OPTIONS: dict[str, Read] = {
+    "run_if": _run_if, "priority": _priority, "retry": _retry, "timeout": _span, "grace": _span, "jitter": _span,
+    "overlap": _policy, "max_running": _whole, "catch_up": _policy, "max_catch_up": _whole, "on_timeout": _policy,
+    "pause_after_failures": _whole, "pool": _policy, "limit": _policy, "tags": _texts, "delivery": _policy,
+    "start": _moment, "until": _moment, "max_runs": _whole,
+}  # fmt: skip
+"""The keywords of `Scheduler.schedule`, by their names."""
+OTHER: dict[str, Read] = {"on_failure": _on_failure}
+TASK: dict[str, Read] = {**WORK, **JOINED, **COMMAND, **OPTIONS, **OTHER}
+DEFAULTS: dict[str, Read] = {**COMMAND, **OPTIONS, **OTHER}
+
+
+def _plain(value: Any) -> str:
+    if type(value) is not str:
+        raise Unfit(f"needs a text, not {shown(value)}")
+    return value
+
+
+def value_of(ground: Ground, key: str, read: Read, value: Any) -> Any:
+    """What comes of the value. Raises Unfit."""
+    try:
+        return read(ground, key, value)
+    except TextError as error:
+        raise Unfit(str(error)) from None
+    except (RuleError, ScheduleError, OverflowError) as error:
+        raise Unfit(str(error).removeprefix(f"{key}=")) from None
+
+
+def command_of(run: str | tuple[str, ...], said: Mapping[str, Any]) -> Command:
+    """The command, with what was said of it."""
+    more = {key: said[key] for key in COMMAND if key in said and key != "kill_after"}
+    if "kill_after" in said:
+        more["kill_after_us"] = said["kill_after"]
+    return Command(run, **more)

@@ -1,0 +1,240 @@
+"""From the text of a task file to its values. All that is wrong with it is told at once, each with its place."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from tickless.errors import RuleError, ScheduleError, shown
+from tickless.policies import Limit
+from tickless.pools import MOST_SLOTS
+from tickless.rules.text import parse
+from tickless.rules.zones import zone_of
+from tickless.states import DEFAULT_POOL
+from tickless.stores.sql.sqlite import parse as parse_store
+from tickless.taskfile.keys import (
+    COMMAND,
+    DEFAULTS,
+    OPTIONS,
+    TASK,
+    Ground,
+    Read,
+    Unfit,
+    command_of,
+    value_of,
+)
+from tickless.taskfile.parts import parts_of
+from tickless.taskfile.spans import span_of
+from tickless.taskfile.values import FileError, Problem, PythonCall, TaskDef, TaskFile
+
+TOP = ("timezone", "store", "defaults", "pools", "limits", "tasks")
+MOST_BYTES = 10_000_000
+
+
+def read(path: Path, text: str | None = None) -> TaskFile:
+    """The file. One whose name ends in .toml is a task file, any other a crontab. `text`: instead of what it holds.
+
+    Raises FileError.
+    """
+    if text is None:
+        text = _text_of(path)
+    if path.suffix.lower() == ".toml":
+        return _Reader(path).file(text)
+    from tickless.taskfile.crontab import read_crontab
+
+    return read_crontab(path, text)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise FileError(path, (Problem("", f"cannot be read: {error.strerror}"),)) from None
+    if len(data) > MOST_BYTES:
+        raise FileError(path, (Problem("", f"is longer than {MOST_BYTES:,} bytes, which no task file is"),))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(path, (Problem(f"line {line}", "is not UTF-8"),)) from None
+
+
+class _Reader:
+    """One reading: collects what is wrong on its way."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[Problem] = []
+
+    def file(self, text: str) -> TaskFile:
+        try:
+            top = tomllib.loads(text.replace("\r\n", "\n"))
+        except tomllib.TOMLDecodeError as error:
+            raise FileError(self.path, (Problem("", f"is no TOML: {error}"),)) from None
+        except RecursionError:
+            raise FileError(self.path, (Problem("", "is no TOML: it is nested too deeply"),)) from None
+        self._names("", top, TOP)
+        timezone = self._timezone(top.get("timezone", "UTC"))
+        pools, limits = self._pools(top.get("pools", {})), self._limits(top.get("limits", {}))
+        ground = Ground(
+            Path(self.path).absolute().parent,
+            zone_of(timezone, "timezone"),
+            {DEFAULT_POOL: 0, **pools},
+            {limit.name: limit for limit in limits},
+        )
+        store = self._store(top.get("store"))
+        defaults = self._values("defaults", self._table("defaults", top.get("defaults", {})), DEFAULTS, ground)
+        tasks = self._tasks(top, ground, timezone, defaults)
+        parts, problems = parts_of(tasks, {key: value for key, value in defaults.items() if key in OPTIONS})
+        self.problems += problems
+        if self.problems:
+            raise FileError(self.path, tuple(self.problems))
+        return TaskFile(self.path, "toml", timezone, store, pools, limits, tuple(tasks), parts)
+
+    # Pieces
+
+    def _fail(self, place: str, message: str) -> None:
+        self.problems.append(Problem(place, message))
+
+    def _table(self, place: str, value: Any) -> dict[str, Any]:
+        if type(value) is dict:
+            return value
+        self._fail(place, f"needs a table, not {shown(value)}")
+        return {}
+
+    def _names(self, place: str, table: Mapping[str, Any], known: Any) -> None:
+        for name in table:
+            if name not in known:
+                near = get_close_matches(name, list(known), n=1)
+                hint = f' (did you mean "{near[0]}"?)' if near else f"; there is {', '.join(known)}"
+                self._fail(f"{place}.{name}" if place else name, f"no such key{hint}")
+
+    def _values(self, place: str, table: dict[str, Any], keys: Mapping[str, Read], ground: Ground) -> dict[str, Any]:
+        """What comes of each key that is known and fits; the others are told."""
+        self._names(place, table, keys)
+        values = {}
+        for key, given in table.items():
+            if key in keys:
+                try:
+                    values[key] = value_of(ground, key, keys[key], given)
+                except Unfit as error:
+                    self._fail(f"{place}.{key}" + (f".{error.key}" if error.key else ""), str(error))
+        return values
+
+    def _timezone(self, value: Any) -> str:
+        try:
+            if type(value) is not str:
+                raise RuleError(f'needs the name of a zone, such as "Europe/Berlin", not {shown(value)}')
+            zone_of(value, "timezone")
+        except RuleError as error:
+            self._fail("timezone", str(error).removeprefix("timezone="))
+            return "UTC"
+        return value
+
+    def _store(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        try:
+            if type(value) is not str:
+                raise ScheduleError(f"needs an address, such as 'sqlite:///tasks.db', not {shown(value)}")
+            parse_store(value)
+        except ScheduleError as error:
+            self._fail("store", str(error).removeprefix("store="))
+            return None
+        return value
+
+    def _pools(self, given: Any) -> dict[str, int]:
+        pools = {}
+        for name, table in self._table("pools", given).items():
+            place = f"pools.{name}"
+            pool = self._table(place, table)
+            self._names(place, pool, ("slots",))
+            slots = pool.get("slots")
+            if type(slots) is not int or not 1 <= slots <= MOST_SLOTS:
+                self._fail(f"{place}.slots", f"needs a whole number from 1 to {MOST_SLOTS:,}, not {shown(slots)}")
+                slots = 1
+            pools[name] = slots
+        return pools
+
+    def _limits(self, given: Any) -> tuple[Limit, ...]:
+        limits = []
+        for name, table in self._table("limits", given).items():
+            place = f"limits.{name}"
+            limit = dict(self._table(place, table))
+            self._names(place, limit, ("running", "starts", "per"))
+            try:
+                if "per" in limit:
+                    limit["per"] = span_of(limit["per"])
+                limits.append(Limit(name, **{key: limit[key] for key in ("running", "starts", "per") if key in limit}))
+            except (RuleError, ScheduleError, TypeError) as error:
+                self._fail(place, str(error))
+        return tuple(limits)
+
+    def _tasks(
+        self, top: Mapping[str, Any], ground: Ground, timezone: str, defaults: Mapping[str, Any]
+    ) -> list[TaskDef]:
+        tables = self._table("tasks", top.get("tasks", {}))
+        if not tables and not self.problems:
+            self._fail("tasks", "has none; a task is a table [tasks.NAME] with run = ...")
+        tasks = []
+        for name, table in tables.items():
+            place = f"tasks.{name}"
+            if not name.strip() or any(letter in name for letter in "@/\0\n"):
+                self._fail(place, "a name is a text without @, / and line ends")
+            task = self._task(name, place, self._table(place, table), ground, defaults)
+            if task is not None:
+                tasks.append(task)
+        return tasks
+
+    def _task(
+        self, name: str, place: str, table: dict[str, Any], ground: Ground, defaults: Mapping[str, Any]
+    ) -> TaskDef | None:
+        own = self._values(place, table, TASK, ground)
+        said = {**defaults, **own}
+        if "env" in defaults and "env" in own:
+            said["env"] = tuple({**dict(defaults["env"]), **dict(own["env"])}.items())
+        work = self._work(place, table, own, said)
+        when = self._when(place, own.get("when"), ground)
+        handler = said.get("on_failure")
+        if handler is not None and not isinstance(handler, PythonCall):
+            handler = command_of(handler, said)
+        after_tasks = own.get("after_tasks", ())
+        options = {key: value for key, value in said.items() if key in OPTIONS}
+        if "run_if" in options and not after_tasks:
+            if "run_if" in own:
+                self._fail(f"{place}.run_if", "is about the tasks before it, and there are none; give after_tasks")
+            del options["run_if"]
+        if work is None:  # still, others may name it
+            work = PythonCall("")
+        return TaskDef(name, work, when, own.get("when"), after_tasks, options, handler, own.get("description"), place)
+
+    def _work(self, place: str, table: dict[str, Any], own: dict[str, Any], said: dict[str, Any]) -> Any:
+        if "run" in table and "python" in table:
+            self._fail(place, "has both run and python; say one of them")
+        elif "run" not in table and "python" not in table:
+            self._fail(place, 'says nothing to do; give run = "command", or python = "module:function"')
+        elif "run" in table:
+            for key in ("args", "kwargs"):
+                if key in table:
+                    self._fail(f"{place}.{key}", "is for python; the arguments of a command stand in run")
+            return command_of(own["run"], said) if "run" in own else None
+        else:
+            for key in COMMAND:
+                if key in table:
+                    self._fail(f"{place}.{key}", "is for commands, and this is a Python function")
+            if "python" in own:
+                return PythonCall(own["python"], own.get("args", ()), own.get("kwargs", {}))
+        return None
+
+    def _when(self, place: str, text: str | None, ground: Ground) -> Any:
+        if text is None:
+            return None
+        try:
+            return parse(text, tz=ground.zone)
+        except RuleError as error:
+            self._fail(f"{place}.when", str(error))
+            return None

@@ -1,0 +1,27 @@
+"""Lengths of time as they are written in files and on the command line."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tickless.errors import RuleError, TextError, shown
+from tickless.rules import After
+from tickless.rules.text import parse
+
+_LEAD = "after "
+
+
+def span_of(value: object) -> timedelta:
+    """`90` is seconds; `90s`, `1h30m`, `2 days` are read as rules read them. Raises RuleError."""
+    if type(value) in (int, float):
+        return timedelta(seconds=float(value))  # type: ignore[arg-type]  # asked just now
+    if type(value) is not str:
+        raise RuleError(f"{shown(value)}: needs a length of time: seconds, or a text such as '90s', '1h30m'")
+    try:
+        rule = parse(_LEAD + value)
+    except TextError as error:
+        why = error.why.replace("after needs", "needs")
+        raise TextError(why, value, max(1, error.position - len(_LEAD))) from None
+    if not isinstance(rule, After):
+        raise RuleError(f"{shown(value)}: needs a length of time and no more, such as '90s', '1h30m'")
+    return timedelta(microseconds=rule.delay_us)
