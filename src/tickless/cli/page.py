@@ -45,6 +45,9 @@ class Page:
     def header(self, answer: Document) -> None:
         """Where the answer is from, and which zone the times are in; not with -q."""
         source = answer.get("source")
+        if source is not None and self.said.tz is None and source.get("tz"):
+            self.said.tz = source["tz"]  # a task file says in which zone it thinks
+            self.zone = self.said.zone()
         if self.said.quiet or source is None:
             return
         where = printable(str(source["where"]), 200)

@@ -141,8 +141,9 @@ def _file(target: str) -> Source:
     running = running_of(target)
     if running is not None:
         return running
-    if target.rpartition(":")[2].isidentifier() or target.endswith(".py"):
+    if target.endswith(".py") or (not os.path.exists(target) and target.rpartition(":")[1]):
         return _app(target)
     from tickless.taskfile.build import looked_at
 
-    return Local(looked_at(Path(target)), {"kind": "file", "where": target})
+    file, subject = looked_at(Path(target))
+    return Local(subject, {"kind": "file", "where": target, "tz": file.timezone})

@@ -124,14 +124,14 @@ def run_now(subject: Subject, *, id: str, wait: float | None = None) -> Document
     """Have it run now. `wait`: until it has ended, for at most so many seconds (0: for as long as it takes)."""
     info = subject.task(id)
     if wait is None:
-        return {"run": run_document(subject.scheduler.run_now(info)), "waited": False}
+        return {"run": run_document(subject.scheduler.run_now(info))}
     if subject.events is None or not subject.runs_here:
         raise Refusal(
             Code.REFUSED, "not_running", f"run-now {id} --wait: no scheduler runs here that could be waited for"
         )
     from tickless.control.waiting import awaited  # only who waits needs it
 
-    return {"run": run_document(awaited(subject, info, subject.events, wait)), "waited": True}
+    return {"run": run_document(awaited(subject, info, subject.events, wait))}
 
 
 def retry(subject: Subject, *, id: str) -> Document:

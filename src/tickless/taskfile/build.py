@@ -225,19 +225,19 @@ def _gone(program: Program) -> list[str]:
     return []
 
 
-def looked_at(path: Path) -> Subject:
-    """What is known of a file that nobody runs: what its store has, or else what it says. Raises FileError."""
+def looked_at(path: Path) -> tuple[TaskFile, Subject]:
+    """A file that nobody runs, and what is known of it: what its store has, or else what it says. Raises FileError."""
     file = read(path)
     url = store_of(file)
     if url is not None and parse(url).exists():
         from tickless.strangers import open_store
 
         outputs = Outputs(folder=output_folder(url))
-        return Subject(open_store(url), outputs=outputs, descriptions=descriptions_of(file))
+        return file, Subject(open_store(url), outputs=outputs, descriptions=descriptions_of(file))
     works = check(file)
     program = program_of(file, observers=[], store=False)
     enter(program, works, file.parts)
-    return program.subject
+    return file, program.subject
 
 
 def swap(program: Program, file: TaskFile) -> None:

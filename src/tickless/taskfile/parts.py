@@ -74,7 +74,7 @@ def _groups(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> list[li
 def _lone(task: TaskDef, defaults: Mapping[str, object]) -> TaskDef:
     if task.when is not None and task.when.recurring:
         return task
-    return _without(task, [key for key in ABOUT_FIRES if _is_default(task, key, defaults)])
+    return _without(task, [key for key in ABOUT_FIRES if key != "tags" and _is_default(task, key, defaults)])
 
 
 def _is_default(task: TaskDef, key: str, defaults: Mapping[str, object]) -> bool:
@@ -105,7 +105,7 @@ def _flow(group: list[TaskDef], defaults: Mapping[str, object], problems: list[P
                     f"{task.name} and {first.name} are joined by after_tasks, and have two times; give both the same",
                 )
             )
-    return FlowDef(first.name, first.when, _flow_options(group, first, defaults, problems), _ordered(group))
+    return FlowDef(first.name, first.when, _flow_options(group, first, defaults, problems), _ordered(group, first))
 
 
 def _flow_options(
@@ -113,19 +113,22 @@ def _flow_options(
 ) -> dict[str, object]:
     for task in group:
         for key in ABOUT_FIRES:
+            if key == "tags":
+                continue
             if task is not first and key in task.options and not _is_default(task, key, defaults):
                 problems.append(Problem(f"{task.place}.{key}", f"is about the time of {first.name}: say it there"))
     recurs = first.when is not None and first.when.recurring
     return {
         key: value
         for key, value in first.options.items()
-        if key in ABOUT_FIRES and (recurs or not _is_default(first, key, defaults))
+        if key in ABOUT_FIRES and (recurs or key == "tags" or not _is_default(first, key, defaults))
     }
 
 
-def _ordered(group: list[TaskDef]) -> tuple[TaskDef, ...]:
+def _ordered(group: list[TaskDef], first: TaskDef) -> tuple[TaskDef, ...]:
     """Parents before their children, else in the order of the file."""
-    left = [_without(task, ABOUT_FIRES) for task in group]
+    others = [key for key in ABOUT_FIRES if key != "tags"]
+    left = [_without(task, ABOUT_FIRES if task is first else others) for task in group]
     done: set[str] = set()
     order: list[TaskDef] = []
     while left:
