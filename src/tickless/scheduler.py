@@ -278,6 +278,8 @@ class Scheduler:
         self._check_fork()
         counts = self._store.pools()
         self._look()
+        if self._durable is not None and self._durable.stands_in:
+            return {name: PoolInfo(name, 0, *of) for name, of in counts.items()}
         return {name: PoolInfo(name, pool.slots, *counts[name]) for name, pool in self._pools.items()}
 
     def limits(self) -> dict[str, LimitInfo]:
@@ -347,6 +349,8 @@ class Scheduler:
         What was declared enters the store, all of it or nothing; when it raises, it may be tried again.
         """
         self._check_fork()
+        if self._durable is not None:
+            self._durable.check_start()
         if self._phase in ("new", "running"):
             self._declared.enter(self)
         with self._lifetime:

@@ -12,10 +12,10 @@ import pytest
 
 from tests.faults.processes import quiet
 from tickless.errors import ScheduleError, StoreDown, StoreError
-from tickless.stores.sql import mounts, sqlite
+from tickless.stores.sql import header, mounts, sqlite
 from tickless.stores.sql.failures import told
 from tickless.stores.sql.mounts import file_system_of
-from tickless.stores.sql.sqlite import APPLICATION_ID, Database, parse
+from tickless.stores.sql.sqlite import Database, parse
 from tickless.stores.sql.statements import migrations
 
 NEWEST = len(migrations())
@@ -99,7 +99,7 @@ def test_a_new_file_is_ours_of_the_newest_version_and_kept_as_wal(path: Path) ->
     Database(path).close()
     plain = sqlite3.connect(path)
     found = [plain.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-    assert found == [APPLICATION_ID, NEWEST]
+    assert found == [header.APPLICATION_ID, NEWEST]
     assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     plain.close()
 

@@ -116,6 +116,11 @@ INSERT OR REPLACE INTO limits (name, running, most_starts, per_us, held, reserve
 -- Queue -> how many runs stand in it.
 SELECT lane, count(*) FROM tasks WHERE lane IS NOT NULL AND trouble IS NULL GROUP BY lane;
 
+-- name: pools_seen
+-- Each pool that live tasks name: how many runs stand in its queue, and how many run, whoever runs them. Reads all.
+SELECT pool, coalesce(sum(lane = 'pool:' || pool), 0), sum(owner IS NOT NULL) FROM tasks
+WHERE ended IS NULL GROUP BY pool ORDER BY pool;
+
 -- name: kept_from
 -- The place of the oldest of the ended tasks that are kept.
 SELECT ended FROM tasks WHERE ended IS NOT NULL AND round IS NULL AND listed > 0 ORDER BY ended DESC LIMIT 1 OFFSET ?;

@@ -120,6 +120,8 @@ class Session:
         """Those that something came into."""
         self.bad = 0
         """How many rows were set aside in this transaction."""
+        self.unread: dict[str, str] | None = {} if getattr(rows.works, "stands_in", False) else None
+        """Of who only looks in, and may set nothing aside: the rows that cannot be read here, and why."""
         self.limits_read: set[str] = set()
         self.written = 0
         """How many tasks and runs have ended since something was last forgotten."""
@@ -216,7 +218,10 @@ class Session:
         try:
             loaded = self.rows.decode(row, task, own, zombie)
         except PayloadError as problem:
-            self.set_aside(seq, str(problem))
+            if self.unread is not None:
+                self.unread[f"#{seq}" if row[AT["id"]] is None else row[AT["id"]]] = str(problem)
+            else:
+                self.set_aside(seq, str(problem))
             return None
         if is_new:
             self.alive.put(task)
