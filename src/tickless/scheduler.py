@@ -303,11 +303,6 @@ class Scheduler:
         return None if since is None else datetime_of(since)
 
     @property
-    def is_durable(self) -> bool:
-        """Whether its tasks outlive it."""
-        return self._durable is not None
-
-    @property
     def phase(self) -> Phase:
         """new, running, closing or closed."""
         return self._phase

@@ -106,7 +106,7 @@ def import_file(path: Path) -> ModuleType:
 
 
 def _guarded(call: object, what: str) -> object:
-    """What the call of foreign code returns. Raises NotFound, with the traceback of its error from its own frames on."""
+    """What the call of foreign code returns. Raises NotFound, with the traceback of its error without our frames."""
     assert callable(call)
     try:
         return call()

@@ -52,7 +52,7 @@ class Local:
     @property
     def lasts(self) -> bool:
         """Whether what is changed here is there for others, and later."""
-        return self.subject.scheduler.is_durable
+        return self.subject.scheduler._durable is not None
 
     def ask(self, question: str, timeout_s: float | None = PATIENCE_S, /, **given: Any) -> Document:
         from tickless.control.questions import answer  # a remote one answers by itself

@@ -26,6 +26,8 @@ from tickless.stores.sql.sqlite import parse
 from tickless.taskfile.read import read
 from tickless.taskfile.values import FileError, FlowDef, Problem, PythonCall, TaskDef, TaskFile, part_id
 
+PREFIX = "task:"
+"""Before the name of a task, as the name of its work in a store: no function has such a name."""
 DEFAULT_SLOTS = 1_000
 """Commands cost no thread of ours; cron starts as many as there are."""
 Work = Callable[..., Any]
@@ -42,13 +44,20 @@ class FileWorks:
 
     def put(self, works: Mapping[str, Work]) -> None:
         """These from now on; a run that goes on keeps what it has."""
-        self._names = {id(work): name for name, work in works.items()}
-        self._by_name = dict(works)
+        self._names = {id(work): PREFIX + name for name, work in works.items()}
+        self._by_name = {PREFIX + name: work for name, work in works.items()}
+
+    def add(self, works: Mapping[str, Work]) -> None:
+        """These as well, for as long as both files count."""
+        self._names |= {id(work): PREFIX + name for name, work in works.items()}
+        self._by_name |= {PREFIX + name: work for name, work in works.items()}
 
     def resolve(self, name: str) -> Work:
         work = self._by_name.get(name)
         if work is None:
-            raise PayloadError(f"work {name!r}: the task file has no such task any more; put it back, or cancel it")
+            raise PayloadError(
+                f"the task file has no task {name.removeprefix(PREFIX)!r} any more; put it back, or cancel it"
+            )
         return work
 
     def name_of(self, work: Work) -> str:
@@ -221,8 +230,28 @@ def fill(program: Program, works: Mapping[str, Work]) -> list[str]:
 
 
 def _gone(program: Program) -> list[str]:
-    """Cancel what an earlier version of the file has left in the store."""
-    return []
+    """Cancel what an earlier version of the file has left in the store. Gives the ids."""
+    scheduler = program.scheduler
+    if scheduler._durable is None:
+        return []
+    there = {part_id(part) for part in program.file.parts}
+    gone = [
+        info.id
+        for info in scheduler.tasks()
+        if info.state.after and info.id not in there and "/" not in info.id and _is_ours(scheduler, info.id)
+    ]
+    for id in gone:
+        scheduler.cancel(id)
+    return gone
+
+
+def _is_ours(scheduler: Scheduler, id: str) -> bool:
+    """Whether the row was written by a task file, and not by a program that shares the store."""
+    work: Any = scheduler._record_of(id)._work
+    assert scheduler._durable is not None
+    is_flow = scheduler.get(id).is_flow
+    names: list[str] = scheduler._durable.store.transactions.read(lambda: work.works if is_flow else [work.name])
+    return all(name.startswith(PREFIX) for name in names)
 
 
 def looked_at(path: Path) -> tuple[TaskFile, Subject]:
@@ -261,7 +290,7 @@ def swap(program: Program, file: TaskFile) -> None:
         raise FileError(file.path, tuple(problems))
     works = check(file)
     now = {part_id(part) for part in file.parts}
-    program.works.put({**program.works._by_name, **works})
+    program.works.add(works)
     enter(program, works, [part for part in file.parts if before.get(part_id(part)) != part])
     for id in before:
         if id not in now:
