@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -257,31 +256,6 @@ def test_an_old_socket_and_no_socket_are_no_hindrance(stage: Stage) -> None:
     assert "other commands cannot reach it" in done.stderr
     assert "| ran" in done.stdout
     assert stage.call("run", "tasks.toml", "--no-socket").returncode == 0
-
-
-def test_idle_costs_no_wake_up(stage: Stage) -> None:
-    """Every thread of it sleeps, whatever the file: nothing polls it, nor the clock, nor the children."""
-    if not Path("/proc/self/task").exists():
-        pytest.skip("counts in /proc")
-    tasks = "".join(f'[tasks.t{number}]\nrun = "true"\nwhen = "every 1h"\n' for number in range(100))
-    stage.write("tasks.toml", tasks + '[tasks.now]\nrun = "echo ran"\n')
-    with stage.running("tasks.toml") as process:
-        wait_for("| ran", process.stdout)
-        before = _switches(process)
-        subprocess.run([sys.executable, "-c", "import time; time.sleep(2)"], check=True)
-        after = _switches(process)
-        stop(process, signal.SIGTERM)
-    woken = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
-    assert len(woken) <= 3, woken  # what the last run had still to do when we began to look; no thread more than that
-    assert sum(woken.values()) <= 6, woken
-
-
-def _switches(process: subprocess.Popen[str]) -> dict[str, int]:
-    counts = {}
-    for task in Path(f"/proc/{process.pid}/task").iterdir():
-        lines = (task / "status").read_text().splitlines()
-        counts[task.name] = next(int(line.split()[1]) for line in lines if line.startswith("voluntary"))
-    return counts
 
 
 def test_a_crontab_runs_as_it_is(stage: Stage) -> None:

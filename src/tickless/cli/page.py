@@ -17,6 +17,7 @@ from tickless.instants import SECOND_US, Instant, datetime_of
 from tickless.observe.text import printable, span_text
 
 NARROWEST = 80
+NARROWEST_COLUMN = 12
 COLOURS = {
     "succeeded": "green",
     "failed": "red",
@@ -89,12 +90,13 @@ class Page:
         from rich.table import Table
         from rich.text import Text
 
+        console = self._console()
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for head in heads:
-            table.add_column(head, no_wrap=True, overflow="ellipsis", ratio=1 if head == grows else None)
+        for head, width in zip(heads, fitting(heads, rows, grows, console.width), strict=True):
+            table.add_column(head, no_wrap=True, overflow="ellipsis", width=width)
         for row in rows:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-        self._console().print(table)
+        console.print(table)
 
     def _console(self) -> Any:
         from rich.console import Console
@@ -114,6 +116,17 @@ class Page:
 
     def took(self, seconds: float | None) -> str:
         return "-" if seconds is None else span_text(round(seconds * SECOND_US))
+
+
+def fitting(heads: Sequence[str], rows: Sequence[Sequence[str]], grows: str, room: int) -> list[int]:
+    """How wide each column may be so that all fit: what `grows` is cut first, then the first column."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    over = sum(widths) + len(_GAP) * len(widths) - room
+    for place in (heads.index(grows) if grows else 0, 0):
+        cut = max(0, min(over, widths[place] - NARROWEST_COLUMN))
+        widths[place] -= cut
+        over -= cut
+    return widths
 
 
 def state_of(task: Document) -> str:
