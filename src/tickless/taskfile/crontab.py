@@ -28,9 +28,11 @@ _NOT_PASSED = frozenset({"CRON_TZ", "MAILTO", "MAILFROM", "RANDOM_DELAY", "START
 """Variables that are for cron itself."""
 _SYSTEM = re.compile(r"/etc/(crontab|cron\.d/[^/]+)\Z")
 _NO_TEXT = re.compile(
-    r"m(in(ute)?)?\s+h(our)?\s+dom\b.*|(begin|end)\b.*\b(managed|generated|block|tasks for)\b.*|[\W_]*", re.IGNORECASE
+    r"m(in(ute)?)?\s+h(our)?\s+dom\b.*|(begin|end)\b.*\b(managed|generated|block)\b.*|do not edit\b.*"
+    r"|\(.* installed on .*\)|\(cron version .*\)|",
+    re.IGNORECASE,
 )
-"""Comments that say nothing of the entry below: names of the columns, marks of tools that write crontabs, rulers."""
+"""Comments that say nothing of the entry below: names of the columns, marks of what writes crontabs, nothing at all."""
 
 
 @dataclass
@@ -105,7 +107,7 @@ class _Reading:
     def _line(self, line: str, place: str) -> TaskDef | None:
         state = self._state
         if line.startswith("#"):
-            self._comment(line.lstrip("#").strip())
+            self._comment(line.rstrip(" \t"))
             return None
         task = None
         if line.strip():
@@ -119,11 +121,14 @@ class _Reading:
         state.comment = []
         return task
 
-    def _comment(self, text: str) -> None:
+    def _comment(self, line: str) -> None:
         """One more line above an entry, unless it says nothing of it, or is an entry that was taken out."""
-        if _NO_TEXT.fullmatch(text):
+        text = line.strip("#=-_~ \t")
+        if not text and len(line) > 2:
+            return  # a ruler
+        if _NO_TEXT.fullmatch(text) or _is_entry(text):
             self._state.comment = []
-        elif not _is_entry(text):
+        else:
             self._state.comment.append(text)
 
     def _variable(self, name: str, value: str) -> None:
