@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tickless.commands.command import Command
 from tickless.errors import RuleError
+from tickless.observe.text import printable
 from tickless.rules.text import parse
 from tickless.rules.zones import zone_of
 from tickless.taskfile.entries import Wrong, command_of, entry_of, variable_of, word_of
@@ -33,6 +34,9 @@ _NO_TEXT = re.compile(
     re.IGNORECASE,
 )
 """Comments that say nothing of the entry below: names of the columns, marks of what writes crontabs, nothing at all."""
+
+_LONGEST = 1_000
+"""Characters of a message."""
 
 
 @dataclass
@@ -87,7 +91,7 @@ class _Reading:
             try:
                 task = self._line(line.lstrip(" \t"), place)
             except (RuleError, Wrong) as error:
-                self._problems.append(Problem(place, str(error)))
+                self._problems.append(Problem(place, printable(str(error), _LONGEST)))
                 self._state.comment = []
                 continue
             if task is not None:
@@ -101,6 +105,7 @@ class _Reading:
         return TaskFile(self._path, "crontab", zone, tasks=named, parts=named, warnings=tuple(self._warnings))
 
     def warn(self, line: str) -> None:
+        line = printable(line, _LONGEST)
         if line not in self._warnings:
             self._warnings.append(line)
 
@@ -156,9 +161,11 @@ class _Reading:
         run, stdin = command_of(rest)
         run = _without_blanks(run)
         if not run.strip():
-            raise Wrong("has a time and a user, and no command behind" if user else "has a time, and no command behind")
+            raise Wrong(
+                "has a time and a user, and no command behind" if user else "has a time, and no command behind it"
+            )
         self._zones.append(zone)
-        description = " ".join(self._state.comment) or None
+        description = " ".join(self._state.comment).strip() or None
         command = self._command(run, stdin, user)
         return TaskDef(self._name(run), command, rule, when, description=description, place=place)
 

@@ -96,6 +96,8 @@ def key(name: str) -> str:
 
 def value(said: Any) -> str:
     """A text, number, list or table on one line."""
+    if type(said) is bool:
+        return str(said).lower()
     if type(said) is str:
         return text(said)
     if type(said) is dict:
