@@ -196,7 +196,7 @@ class _Reader:
         own = self._values(place, table, TASK, ground)
         said = {**defaults, **own}
         if "env" in defaults and "env" in own:
-            said["env"] = tuple({**dict(defaults["env"]), **dict(own["env"])}.items())
+            said["env"] = tuple(sorted({**dict(defaults["env"]), **dict(own["env"])}.items()))
         work = self._work(place, table, own, said)
         when = self._when(place, own.get("when"), ground)
         handler = said.get("on_failure")
