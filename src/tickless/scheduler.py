@@ -242,6 +242,7 @@ class Scheduler:
     pause = verbs.pause
     resume = verbs.resume
     run_now = verbs.run_now
+    backfill = verbs.backfill
 
     # Flows
 

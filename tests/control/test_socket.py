@@ -75,6 +75,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         ("task", {"id": "etl"}),
         ("runs", {}),
         ("runs", {"id": "beat", "limit": 3, "failed": True}),
+        ("backfill", {"id": "beat", "start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z", "dry_run": True}),
         ("graph", {}),
         ("graph", {"id": "etl"}),
         ("health", {}),

@@ -28,10 +28,10 @@ def moment_of(when: datetime) -> str:
 def run_name(task_id: str, due_us: Instant | None) -> str:
     """The name of a run: its task's id and the instant that it was planned for.
 
-    A task of a round has one run, and an id with the round's instant in it already.
+    A task of a round, and one of a backfill, has one run, and an id with the instant in it already.
     """
     flow, at, rest = task_id.partition("@")
-    if due_us is None or (flow and at and "/" in rest):
+    if due_us is None or (flow and at and ("/" in rest or rest == moment(due_us))):
         return task_id
     return f"{task_id}@{moment(due_us)}"
 

@@ -212,6 +212,15 @@ def _each(
     return {"changed": [{"id": info.id, "count": call(task=info)} for info in [subject.task(id) for id in ids]]}
 
 
+def backfill(
+    subject: Subject, *, id: str, start: str, end: str, again: bool = False, dry_run: bool = False
+) -> Document:
+    """Have it run for each of its fires from `start` to before `end`."""
+    first, last = datetime.fromisoformat(start), datetime.fromisoformat(end)
+    made = subject.scheduler.backfill(subject.task(id), first, last, again=again, dry_run=dry_run)
+    return {"runs": [run_document(run) for run in made], "dry_run": dry_run}
+
+
 def graph(subject: Subject, *, id: str | None = None) -> Document:
     """Tasks and what they wait for: of one flow or round, or of all that are listed."""
     if id is not None:

@@ -23,6 +23,7 @@ from tickless.policies import Limit, Pause
 from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
+from tickless.stores import beside
 from tickless.stores.registered import Works
 from tickless.stores.sql import failpoints, looking, rounds
 from tickless.stores.sql.claims import SLEPT, Claims
@@ -467,6 +468,7 @@ class SqlStore:
         run: Run = self._ask(body)
         return run
 
+    backfill = beside.in_file
     round_info = rounds.round_info
     round_tasks = rounds.round_tasks
     busy_with = rounds.busy_with
