@@ -171,10 +171,3 @@ def test_a_crontab_with_any_command_and_any_value_reads_back(crontab: str) -> No
 def test_reading_any_text_as_a_crontab_raises_nothing_but_file_errors(crontab: str) -> None:
     """In life: `tickless run` of a picture."""
     reads_back(crontab)
-
-
-@given(st.text(), st.booleans())
-def test_reading_any_text_raises_nothing_but_file_errors(given_text: str, toml: bool) -> None:
-    """Of either kind, surrogates too."""
-    file, problems = outcome(lambda: read(TOML if toml else Path("crontab"), given_text))
-    assert (file is None) == bool(problems)
