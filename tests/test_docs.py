@@ -123,8 +123,8 @@ def spans(page: Path) -> list[str]:
 
 
 def found(file: str) -> Path | None:
-    """The file, named from the root, from docs/ or from the library's own directory."""
-    candidates = (base / file for base in (ROOT, ROOT / "docs", LIBRARY))
+    """The file, named from the root, from docs/, from the example of a task file, or from the library's own."""
+    candidates = (base / file for base in (ROOT, ROOT / "docs", LIBRARY, ROOT / "examples" / "backup"))
     return next((path for path in candidates if path.is_file()), None)
 
 

@@ -337,3 +337,70 @@ def test_a_reader_that_goes_away_is_no_fault(stage: Stage) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.startswith("running scheduler")
+
+
+DURABLE = """
+store = "sqlite:///tasks.db"
+
+[tasks.report]
+run = "echo report of $TICKLESS_DUE"
+when = "0 6 * * *"
+
+[tasks.load]
+run = "true"
+when = "0 5 * * *"
+
+[tasks.clean]
+run = "echo cleaned"
+after_tasks = ["load"]
+"""
+
+
+def test_a_backfill_runs_each_fire_of_the_past_once(tmp_path: Path) -> None:
+    """Beside the plan, one after another, and what succeeded is not done again."""
+    stage = Stage(tmp_path)
+    stage.write("tasks.toml", DURABLE)
+    span = ("--from", "2026-01-01", "--until", "2026-01-04", "--tz", "UTC")
+    dues = [f"2026-01-0{day}T06:00:00Z" for day in (1, 2, 3)]
+    with stage.running("tasks.toml") as process:
+        wait_for("next is", process.stderr)
+        assert [run["due"] for run in stage.json("backfill", "report", *span, "--dry-run")["runs"]] == dues
+        assert [run["due"] for run in stage.json("backfill", "report", *span)["runs"]] == dues
+        for due in dues:
+            assert wait_for("| report of", process.stdout).split()[-1] == due
+        stage.json("run-now", "report", "--wait")  # in the same queue: behind them, so they have ended
+        assert "no run is wanted" in stage.done("backfill", "report", *span)
+        assert len(stage.json("backfill", "report", *span, "--again", "--dry-run")["runs"]) == 3
+        assert [run["run"] for run in stage.json("backfill", "load", *span)["runs"]] == [
+            f"load@2026-01-0{day}T05:00:00Z" for day in (1, 2, 3)
+        ]
+        assert "--from" in stage.refused("backfill", "report", "--until", "2026-01-01", code=2)
+        assert "is after" in stage.refused(
+            "backfill", "report", "--from", "2026-02-01", "--until", "2026-01-01", code=2
+        )
+        stop(process, signal.SIGTERM)
+    assert "tasks.toml" in stage.done("ls")
+
+
+def test_a_store_is_looked_at_and_changed_beside_who_runs_it(tmp_path: Path) -> None:
+    """`--store`: nothing is imported, and the scheduler that runs does what was said."""
+    stage = Stage(tmp_path)
+    stage.write("tasks.toml", DURABLE)
+    url = ("--store", "sqlite:///tasks.db")
+    with stage.running("tasks.toml") as process:
+        wait_for("next is", process.stderr)
+        shown = stage.json("ls", *url)
+        assert [task["id"] for task in shown["tasks"]] == ["report", "load"]
+        assert shown["source"]["kind"] == "store"
+        assert stage.json("graph", "load", *url)["edges"] == [["load", "clean"]]
+        assert stage.json("run-now", "report", *url)["run"]["task"] == "report"
+        wait_for("| report of", process.stdout)
+        assert "no scheduler runs here" in stage.refused("run-now", "report", "--wait", *url, code=6)
+        assert stage.json("pause", "report", *url)["changed"] == [{"id": "report", "count": 1}]
+        assert stage.json("show", "report")["task"]["paused"]
+        assert stage.json("cancel", "load", *url)["changed"] == [{"id": "load", "answer": "cancelled"}]
+        assert stage.json("show", "load")["task"]["state"] == "cancelled"
+        stop(process, signal.SIGTERM)
+    assert stage.json("logs", "report")["outputs"][0]["ending"] == "succeeded"
+    assert stage.json("resume", "report")["changed"] == [{"id": "report", "count": 1}]
+    assert stage.json("runs", "report", *url)["runs"][0]["state"] == "succeeded"

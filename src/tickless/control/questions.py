@@ -294,7 +294,8 @@ def health(subject: Subject) -> Document:
 
 
 ANSWERS: dict[str, Callable[..., Document]] = {
-    one.__name__: one for one in (tasks, task, runs, logs, run_now, retry, cancel, pause, resume, graph, events, health)
+    one.__name__: one
+    for one in (tasks, task, runs, logs, run_now, retry, cancel, pause, resume, backfill, graph, events, health)
 }
 
 

@@ -77,6 +77,12 @@ class Program:
     children: dict[str, Children] = field(default_factory=dict)
     outputs: Outputs | None = None
 
+    def close(self) -> None:
+        """The end of one that was never started."""
+        self.scheduler.close()
+        for children in self.children.values():
+            children.shutdown()
+
     @property
     def subject(self) -> Subject:
         return Subject(self.scheduler, outputs=self.outputs, descriptions=descriptions_of(self.file))
@@ -214,10 +220,15 @@ def check(file: TaskFile) -> dict[str, Work]:
     """
     works = works_of(file)
     scratch = program_of(file, observers=[], store=False)
-    try:
-        enter(scratch, works, file.parts)
-    finally:
-        scratch.scheduler.close()
+    problems: list[Problem] = []
+    for part in file.parts:
+        try:
+            enter(scratch, works, [part])
+        except FileError as error:
+            problems += error.problems
+    scratch.close()
+    if problems:
+        raise FileError(file.path, tuple(problems))
     return works
 
 
@@ -238,7 +249,7 @@ def _gone(program: Program) -> list[str]:
     gone = [
         info.id
         for info in scheduler.tasks()
-        if info.state.after and info.id not in there and "/" not in info.id and _is_ours(scheduler, info.id)
+        if info.state.after and info.id.partition("@")[0] not in there and _is_ours(scheduler, info.id)
     ]
     for id in gone:
         scheduler.cancel(id)
