@@ -18,8 +18,9 @@ from tickless.pools import Pool
 from tickless.rules import Rule
 from tickless.stores.registered import Works
 from tickless.stores.sql import looking
+from tickless.stores.sql.address import parse
 from tickless.stores.sql.batches import update_all
-from tickless.stores.sql.sqlite import Database, parse
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.store import MOST_GROUP, SqlStore
 from tickless.task import Task
 

@@ -13,8 +13,8 @@ from typing import Any, Never
 from tickless.errors import PayloadError, shown
 from tickless.instants import Clock
 from tickless.scheduler import Scheduler
+from tickless.stores.sql.address import parse
 from tickless.stores.sql.header import check_store
-from tickless.stores.sql.sqlite import parse
 
 KEEPS_ALL = 1 << 40
 """What is forgotten is for those to say whose tasks they are."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
@@ -99,6 +98,8 @@ class Page:
         console.print(table)
 
     def _console(self) -> Any:
+        import shutil  # here only, as what follows: a page without colours begins sooner
+
         from rich.console import Console
 
         width = shutil.get_terminal_size((NARROWEST, 24)).columns

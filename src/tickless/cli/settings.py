@@ -12,7 +12,6 @@ import click
 
 from tickless.control.refusals import Code, Refusal
 from tickless.errors import RuleError
-from tickless.rules.zones import zone_of
 
 
 @dataclass
@@ -35,6 +34,8 @@ class Settings:
         """The zone of --tz; None where nothing was said: the machine's own. Raises Refusal."""
         if self.tz is None:
             return None
+        from tickless.rules.zones import zone_of  # the rules are a third of a command's start
+
         try:
             return zone_of(self.tz, "--tz")
         except RuleError as error:

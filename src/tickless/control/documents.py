@@ -6,11 +6,13 @@ Instants are ISO 8601 in UTC with a Z, lengths of time are seconds. A key is alw
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tickless.instants import SECOND_US, Instant, datetime_of
-from tickless.records import Event, LimitInfo, PoolInfo, Run, TaskInfo
-from tickless.round_info import RoundInfo, RoundTask
+
+if TYPE_CHECKING:
+    from tickless.records import Event, LimitInfo, PoolInfo, Run, TaskInfo
+    from tickless.round_info import RoundInfo, RoundTask
 
 VERSION = 1
 Document = dict[str, Any]

@@ -22,7 +22,7 @@ from tickless.observe.text import error_line
 from tickless.pools import Pool
 from tickless.scheduler import Scheduler
 from tickless.states import DEFAULT_POOL
-from tickless.stores.sql.sqlite import parse
+from tickless.stores.sql.address import parse
 from tickless.taskfile.read import read
 from tickless.taskfile.values import FileError, FlowDef, Problem, PythonCall, TaskDef, TaskFile, part_id
 

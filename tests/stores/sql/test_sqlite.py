@@ -13,9 +13,10 @@ import pytest
 from tests.faults.processes import quiet
 from tickless.errors import ScheduleError, StoreDown, StoreError
 from tickless.stores.sql import header, mounts, sqlite
+from tickless.stores.sql.address import parse
 from tickless.stores.sql.failures import told
 from tickless.stores.sql.mounts import file_system_of
-from tickless.stores.sql.sqlite import Database, parse
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import migrations
 
 NEWEST = len(migrations())
