@@ -11,28 +11,32 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tickless.commands.command import Command
 from tickless.errors import RuleError
-from tickless.rules import Rule
+from tickless.observe.text import printable
 from tickless.rules.text import parse
 from tickless.rules.zones import zone_of
+from tickless.taskfile.entries import Wrong, command_of, entry_of, variable_of, word_of
+from tickless.taskfile.machine import home_of, host_zone, users
+from tickless.taskfile.names import name_of
 from tickless.taskfile.values import FileError, Problem, TaskDef, TaskFile
 
-_VARIABLE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z_][A-Za-z0-9_]*))\s*=\s*(.*?)\s*\Z""", re.DOTALL)
-_FIELD = re.compile(r"[\d*,/\-]+(?:[LW#?][\d]*)?|\?|(?:mon|tue|wed|thu|fri|sat|sun|[\d,\-*/])+", re.IGNORECASE)
-_NICKNAMES = ("yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly")
-_SKIPPED = frozenset(
-    "cd test [ nice ionice env sudo flock timeout chronic nohup time command exec if then bash sh dash zsh python "
-    "python3 perl ruby php node run-parts true && || ; export".split()
-)
-"""Words that say little about what a command is for."""
 _NOT_PASSED = frozenset({"CRON_TZ", "MAILTO", "MAILFROM", "RANDOM_DELAY", "START_HOURS_RANGE", "CONTENT_TYPE"})
 """Variables that are for cron itself."""
 _SYSTEM = re.compile(r"/etc/(crontab|cron\.d/[^/]+)\Z")
+_NO_TEXT = re.compile(
+    r"m(in(ute)?)?\s+h(our)?\s+dom\b.*|(begin|end)\b.*\b(managed|generated|block)\b.*|do not edit\b.*"
+    r"|\(.* installed on .*\)|\(cron version .*\)|",
+    re.IGNORECASE,
+)
+"""Comments that say nothing of the entry below: names of the columns, marks of what writes crontabs, nothing at all."""
+
+_LONGEST = 1_000
+"""Characters of a message."""
 
 
 @dataclass
@@ -40,42 +44,54 @@ class _State:
     """What the lines so far have said."""
 
     env: dict[str, str] = field(default_factory=dict)
-    zone: str = "UTC"
+    zone: str | None = None
     comment: list[str] = field(default_factory=list)
 
 
-def read_crontab(path: Path, text: str, *, user_column: bool | None = None) -> TaskFile:
+def read_crontab(path: Path, text: str, *, user_column: bool | None = None, timezone: str | None = None) -> TaskFile:
     """The crontab. Raises FileError.
 
     `user_column`: whether each entry names a user before its command; None: as /etc/crontab and /etc/cron.d have it,
-    and where every entry has one of `root` and this machine's users there.
+    and where every entry has one of `root` and this machine's users there, and a command behind.
+    `timezone`: the zone of entries above which no CRON_TZ stands; None: that of this machine, as cron has it, and a
+    warning that says which.
     """
-    lines = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    lines = text.removeprefix("\ufeff").split("\n")
+    lines = [line.removesuffix("\r") for line in lines]
+    guessed = False
     if user_column is None:
-        user_column = bool(_SYSTEM.search(os.path.abspath(path))) or _all_name_users(lines)
-    return _Reading(path, user_column).file(lines)
+        user_column = bool(_SYSTEM.search(os.path.abspath(path)))
+        if not user_column:
+            user_column = guessed = _all_name_users(lines)
+    reading = _Reading(path, user_column, timezone)
+    if guessed:
+        reading.warn("each entry begins with a user of this machine, which is not taken for a part of its command")
+    return reading.file(lines)
 
 
 class _Reading:
     """One reading: collects what is wrong on its way."""
 
-    def __init__(self, path: Path, user_column: bool) -> None:
+    def __init__(self, path: Path, user_column: bool, timezone: str | None) -> None:
         self._path = path
         self._user_column = user_column
+        self._users = users() if user_column else frozenset[str]()
+        self._timezone = timezone
         self._state = _State()
         self._problems: list[Problem] = []
         self._warnings: list[str] = []
-        self._names: dict[str, int] = {}
+        self._names: set[str] = set()
         self._zones: list[str] = []
+        """Of each task."""
 
-    def file(self, lines: list[str]) -> TaskFile:
+    def file(self, lines: Iterable[str]) -> TaskFile:
         tasks = []
         for number, line in enumerate(lines, 1):
             place = f"line {number}"
             try:
-                task = self._line(line.strip(" \t"), place)
-            except (RuleError, _Wrong) as error:
-                self._problems.append(Problem(place, str(error)))
+                task = self._line(line.lstrip(" \t"), place)
+            except (RuleError, Wrong) as error:
+                self._problems.append(Problem(place, printable(str(error), _LONGEST)))
                 self._state.comment = []
                 continue
             if task is not None:
@@ -84,162 +100,141 @@ class _Reading:
             self._problems.append(Problem("", "has no entry"))
         if self._problems:
             raise FileError(self._path, tuple(self._problems))
-        first = self._zones[0] if self._zones else "UTC"
-        return TaskFile(
-            self._path, "crontab", first, tasks=tuple(tasks), parts=tuple(tasks), warnings=tuple(self._warnings)
-        )
+        zone = self._zones[0]
+        named = tuple(_naming_zone(task, own, zone) for task, own in zip(tasks, self._zones, strict=True))
+        return TaskFile(self._path, "crontab", zone, tasks=named, parts=named, warnings=tuple(self._warnings))
+
+    def warn(self, line: str) -> None:
+        line = printable(line, _LONGEST)
+        if line not in self._warnings:
+            self._warnings.append(line)
 
     def _line(self, line: str, place: str) -> TaskDef | None:
         state = self._state
-        if not line:
-            state.comment = []
-            return None
         if line.startswith("#"):
-            state.comment.append(line.lstrip("#").strip())
+            self._comment(line.rstrip(" \t"))
             return None
-        variable = None if line[0] in "@-*0123456789" else _VARIABLE.match(line)
-        if variable is not None:
-            self._variable(next(one for one in variable.groups()[:3] if one is not None), variable.group(4))
-            state.comment = []
-            return None
-        task = self._entry(line, place)
+        task = None
+        if line.strip():
+            if "\0" in line:
+                raise Wrong("holds a NUL, which no command can be given")
+            variable = variable_of(line)
+            if variable is None:
+                task = self._entry(line, place)
+            else:
+                self._variable(*variable)
         state.comment = []
         return task
 
+    def _comment(self, line: str) -> None:
+        """One more line above an entry, unless it says nothing of it, or is an entry that was taken out."""
+        text = line.strip("#=-_~ \t")
+        if not text and len(line) > 2:
+            return  # a ruler
+        if _NO_TEXT.fullmatch(text) or _is_entry(text):
+            self._state.comment = []
+        else:
+            self._state.comment.append(text)
+
     def _variable(self, name: str, value: str) -> None:
-        if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
-            value = value[1:-1]
         if name == "CRON_TZ":
             zone_of(value, "CRON_TZ")
             self._state.zone = value
         elif name in ("MAILTO", "MAILFROM") and value:
-            self._warn(f"{name}={value}: no mail is sent; outputs are kept, and on_failure can send one")
+            self.warn(f"{name}={value}: no mail is sent; outputs are kept, and on_failure can send one")
         elif name in ("RANDOM_DELAY", "START_HOURS_RANGE"):
-            self._warn(f"{name}={value}: is not followed; jitter is the like of it")
+            self.warn(f"{name}={value}: is not followed; jitter is the like of it")
+        elif name == "TZ":
+            self.warn(f"TZ={value}: is for the commands, and no time is read in it; CRON_TZ is for the times")
         if name not in _NOT_PASSED:
             self._state.env[name] = value
 
-    def _warn(self, line: str) -> None:
-        if line not in self._warnings:
-            self._warnings.append(line)
-
     def _entry(self, line: str, place: str) -> TaskDef:
-        when_text, rest = _when(line.removeprefix("-").lstrip() if line.startswith("-") else line)
+        when, rest = entry_of(line)
+        zone = self._zone(when)
+        rule = None if when is None else parse(when, tz=zone)
         user = None
         if self._user_column:
-            user, _, rest = rest.partition(" ") if " " in rest.expandtabs(1) else (rest, "", "")
-            rest = rest.lstrip(" \t")
-        if not rest:
-            raise _Wrong("has a time, and no command behind it")
-        run, stdin = _split(rest)
+            user, rest = word_of(rest)
+            if rest and user not in self._users:
+                self.warn(f"{place}: there is no user {user} on this machine, and only there can it run")
+        run, stdin = command_of(rest)
+        run = _without_blanks(run)
         if not run.strip():
-            raise _Wrong("has a time, and no command behind it")
-        state = self._state
-        self._zones.append(state.zone)
-        rule: Rule | None = None if when_text is None else parse(when_text, tz=state.zone)
-        env = dict(state.env)
-        shell = env.get("SHELL", "/bin/sh")
-        home = env.get("HOME") or (os.path.expanduser("~") if user is None else os.path.expanduser(f"~{user}"))
-        command = Command(
-            run,
-            shell=shell or "/bin/sh",
-            env=tuple(env.items()),
-            cwd=home if os.path.isabs(home) else None,
-            stdin=stdin,
-            user=user,
-        )
-        description = " ".join(part for part in state.comment if part) or None
-        return TaskDef(self._name(run), command, rule, when_text, description=description, place=place)
+            raise Wrong(
+                "has a time and a user, and no command behind" if user else "has a time, and no command behind it"
+            )
+        self._zones.append(zone)
+        description = " ".join(self._state.comment).strip() or None
+        command = self._command(run, stdin, user)
+        return TaskDef(self._name(run), command, rule, when, description=description, place=place)
+
+    def _command(self, run: str, stdin: str | None, user: str | None) -> Command:
+        env = self._state.env
+        shell, home = env.get("SHELL", ""), env.get("HOME", "")
+        cwd = os.path.normpath(home) if os.path.isabs(home) else home_of(user)
+        env_pairs = tuple(sorted(env.items()))
+        return Command(run, shell if shell.strip() else "/bin/sh", env_pairs, cwd, stdin, user)
+
+    def _zone(self, when: str | None) -> str:
+        """That of the entry, which is this machine's where nobody has said one."""
+        said = self._state.zone or self._timezone
+        if said is not None:
+            return said
+        host = host_zone()
+        if when is not None and host is None:
+            self.warn("times are read in UTC, since nothing says the zone of this machine; CRON_TZ=Area/City does")
+        elif when is not None and host != "UTC":
+            self.warn(f"times are read in {host}, the zone of this machine; CRON_TZ={host} says so for good")
+        return host or "UTC"
 
     def _name(self, run: str) -> str:
-        base = name_of(run)
-        count = self._names[base] = self._names.get(base, 0) + 1
-        return base if count == 1 else f"{base}-{count}"
+        base = name = name_of(run)
+        count = 1
+        while name in self._names:
+            count += 1
+            name = f"{base}-{count}"
+        self._names.add(name)
+        return name
 
 
-class _Wrong(Exception):
-    """What is wrong with a line."""
+def _naming_zone(task: TaskDef, zone: str, usual: str) -> TaskDef:
+    """The task, whose time says its zone where that is not the usual one of its file."""
+    if task.when_text is None or zone == usual:
+        return task
+    return replace(task, when_text=f"{task.when_text} {zone}")
 
 
-def _when(line: str) -> tuple[str | None, str]:
-    """The time of an entry as a rule's text (None: at the start), and what follows."""
-    if line.startswith("@"):
-        name, rest = _word(line)
-        word = name[1:].lower()
-        if word == "reboot":
-            return None, rest
-        if word not in _NICKNAMES:
-            from difflib import get_close_matches
-
-            near = get_close_matches(word, (*_NICKNAMES, "reboot"), n=1)
-            raise _Wrong(f"there is no {name}" + (f" (did you mean @{near[0]}?)" if near else ""))
-        return f"@{word}", rest
-    fields, rest = [], line
-    for _ in range(5):
-        word, rest = _word(rest)
-        if not word:
-            raise _Wrong(f"{line!r}: needs five fields and a command, or NAME=value")
-        fields.append(word)
-    sixth, after = _word(rest)
-    if sixth and after and _FIELD.fullmatch(sixth):
-        fields, rest = [*fields, sixth], after
-    return " ".join(fields), rest
+def _without_blanks(run: str) -> str:
+    """The command without blanks at its end, but for one behind a backslash."""
+    bare = run.rstrip(" \t")
+    return run[: len(bare) + 1] if bare.endswith("\\") else bare
 
 
-def _word(text: str) -> tuple[str, str]:
-    parts = text.split(None, 1)
-    return (parts[0] if parts else ""), (parts[1] if len(parts) > 1 else "")
+def _is_entry(text: str) -> bool:
+    """Whether a comment is an entry that was taken out."""
+    try:
+        when, rest = entry_of(text)
+        if when is not None:
+            parse(when, tz="UTC")
+    except (Wrong, RuleError):
+        return False
+    return bool(rest)
 
 
-def _split(text: str) -> tuple[str, str | None]:
-    """The command, and what it reads: `%` as cron has it."""
-    pieces = re.split(r"(?<!\\)%", text)
-    pieces = [piece.replace("\\%", "%") for piece in pieces]
-    return pieces[0].rstrip(), ("\n".join(pieces[1:]) + "\n" if len(pieces) > 1 else None)
-
-
-def name_of(run: str) -> str:
-    """A name for a command: the last part of the first word that says something, in small letters."""
-    for word in re.split(r"[\s;&|()<>]+", run):
-        bare = word.strip("\"'`{}$")
-        if not bare or "=" in bare or bare.startswith("-") or bare in _SKIPPED or bare.isdigit():
-            continue
-        last = bare.rstrip("/").rpartition("/")[2]
-        if last in _SKIPPED or (bare.startswith("/") and f"cd {word}" in run):
-            continue
-        stem = re.sub(r"\.(sh|bash|py|pl|rb|php|js)\Z", "", last)
-        name = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")
-        if name:
-            return name
-    return "task"
-
-
-def _all_name_users(lines: list[str]) -> bool:
+def _all_name_users(lines: Iterable[str]) -> bool:
     """Whether every entry has, where its command would begin, the name of a user, and more behind that."""
-    users = _users()
+    known = users()
     found = False
-    for word, rest in _commands(lines):
-        if word not in users or not rest:
+    for line in lines:
+        try:
+            text = line.strip(" \t")
+            if not text or text.startswith("#") or variable_of(text) is not None:
+                continue
+            word, rest = word_of(entry_of(text).rest)
+        except Wrong:
+            continue  # it is told when it is read
+        if word not in known or not rest:
             return False
         found = True
     return found
-
-
-def _commands(lines: list[str]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        text = line.strip().removeprefix("-")
-        if not text or text[0] not in "@*0123456789":
-            continue
-        try:
-            yield _word(_when(text)[1])
-        except _Wrong:
-            continue
-
-
-def _users() -> frozenset[str]:
-    try:
-        import pwd
-
-        return frozenset({"root", *(entry.pw_name for entry in pwd.getpwall())})
-    except ImportError:
-        return frozenset({"root"})

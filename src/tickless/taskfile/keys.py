@@ -112,7 +112,7 @@ def _env(ground: Ground, key: str, value: Any) -> tuple[tuple[str, str], ...]:
         if type(text) is not str:
             raise Unfit(f'needs a text: "{text}"', name)
         _no_nul(text)
-    return tuple(value.items())
+    return tuple(sorted(value.items()))  # so that equal environments are equal, in whatever order they were written
 
 
 def _cwd(ground: Ground, key: str, value: Any) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tickless.errors import RuleError, ScheduleError, shown
+from tickless.observe.text import printable
 from tickless.policies import Limit
 from tickless.pools import MOST_SLOTS
 from tickless.rules.text import parse
@@ -75,6 +76,8 @@ class _Reader:
             top = tomllib.loads(text.replace("\r\n", "\n"))
         except tomllib.TOMLDecodeError as error:
             raise FileError(self.path, (Problem("", f"is no TOML: {error}"),)) from None
+        except ValueError:  # of an int with more digits than Python reads; it does not say where
+            raise FileError(self.path, (Problem("", "is no TOML: it has a number of too many digits"),)) from None
         except RecursionError:
             raise FileError(self.path, (Problem("", "is no TOML: it is nested too deeply"),)) from None
         self._names("", top, TOP)
@@ -92,7 +95,9 @@ class _Reader:
         parts, problems = parts_of(tasks, {key: value for key, value in defaults.items() if key in OPTIONS})
         self.problems += problems
         if self.problems:
-            raise FileError(self.path, tuple(self.problems))
+            raise FileError(
+                self.path, tuple(Problem(printable(at), printable(said, 1_000)) for at, said in self.problems)
+            )
         return TaskFile(self.path, "toml", timezone, store, pools, limits, tuple(tasks), parts)
 
     # Pieces
@@ -196,7 +201,7 @@ class _Reader:
         own = self._values(place, table, TASK, ground)
         said = {**defaults, **own}
         if "env" in defaults and "env" in own:
-            said["env"] = tuple({**dict(defaults["env"]), **dict(own["env"])}.items())
+            said["env"] = tuple(sorted({**dict(defaults["env"]), **dict(own["env"])}.items()))
         work = self._work(place, table, own, said)
         when = self._when(place, own.get("when"), ground)
         handler = said.get("on_failure")

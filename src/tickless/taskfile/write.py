@@ -9,6 +9,7 @@ from typing import Any
 
 from tickless.commands.command import DEFAULT_KILL_AFTER_US, Command
 from tickless.instants import SECOND_US
+from tickless.taskfile.machine import home_of
 from tickless.taskfile.values import TaskDef, TaskFile
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -22,13 +23,13 @@ def to_toml(file: TaskFile) -> str:
     """
     commands = [task.work for task in file.tasks if isinstance(task.work, Command)]
     common = _common(commands)
-    lines = [f"# From {file.path.name}." if "\n" not in file.path.name else "# From a crontab."]
+    lines = [f"# From {_one_line(file.path.name)}."]
     lines += [f"# {_one_line(warning)}" for warning in file.warnings]
     lines += ["", f"timezone = {text(file.timezone)}"]
     if common:
         lines += ["", "[defaults]", *_pairs(common)]
     for task in file.tasks:
-        lines += ["", *_task(task, common, file.timezone)]
+        lines += ["", *_task(task, common)]
     return "\n".join(lines) + "\n"
 
 
@@ -59,6 +60,8 @@ def _facts(command: Command) -> dict[str, Any]:
         value = getattr(command, key)
         if value is not None:
             facts[key] = value
+    if command.user is None and command.cwd is not None and command.cwd == home_of(None):
+        facts["cwd"] = "~"  # of whoever runs the file, on whatever machine
     if command.success_codes != (0,):
         facts["success_codes"] = list(command.success_codes)
     if command.kill_after_us != DEFAULT_KILL_AFTER_US:
@@ -66,7 +69,7 @@ def _facts(command: Command) -> dict[str, Any]:
     return facts
 
 
-def _task(task: TaskDef, common: Mapping[str, Any], timezone: str) -> list[str]:
+def _task(task: TaskDef, common: Mapping[str, Any]) -> list[str]:
     command = task.work
     assert isinstance(command, Command), "a crontab has commands only"
     lines = [f"[tasks.{key(task.name)}]"]
@@ -74,18 +77,12 @@ def _task(task: TaskDef, common: Mapping[str, Any], timezone: str) -> list[str]:
         lines.append(f"description = {text(task.description)}")
     lines.append(f"run = {text(command.run)}" if isinstance(command.run, str) else f"run = {value(command.run)}")
     if task.when_text is not None:
-        zone = _zone_of(task)
-        lines.append(f"when = {text(task.when_text if zone in (None, timezone) else f'{task.when_text} {zone}')}")
+        lines.append(f"when = {text(task.when_text)}")
     own = _facts(command)
     if "env" in own:
         shared = common.get("env", {})
         own["env"] = {name: said for name, said in own["env"].items() if shared.get(name) != said}
-    return [*lines, *_pairs({name: said for name, said in own.items() if said and common.get(name) != said})]
-
-
-def _zone_of(task: TaskDef) -> str | None:
-    zone = getattr(task.when, "tz", None)
-    return zone if type(zone) is str else None
+    return [*lines, *_pairs({name: said for name, said in own.items() if said != {} and common.get(name) != said})]
 
 
 def _pairs(table: Mapping[str, Any]) -> list[str]:
@@ -99,6 +96,8 @@ def key(name: str) -> str:
 
 def value(said: Any) -> str:
     """A text, number, list or table on one line."""
+    if type(said) is bool:
+        return str(said).lower()
     if type(said) is str:
         return text(said)
     if type(said) is dict:
