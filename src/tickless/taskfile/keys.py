@@ -213,7 +213,10 @@ def _moment(ground: Ground, key: str, value: Any) -> datetime:
         raise Unfit(f"needs a date and a time, such as 2027-01-01T09:00, not {seen(value)}")
     if value.tzinfo is None:
         return datetime_of(instants_at(value, ground.zone, "next", "first")[0])
-    instant_of(value, key)
+    try:
+        instant_of(value, key)
+    except RuleError:
+        raise Unfit(f"needs a time within the years 1 to 9999 in UTC, not {seen(value)}") from None
     return value
 
 

@@ -190,7 +190,7 @@ class _Reader:
                 self._fail(place, f"needs a table, such as {{ slots = 2 }}, not {seen(table)}")
                 continue
             self._names(place, table, ("slots",))
-            slots = table.get("slots")
+            slots: Any = table.get("slots")
             if not table:
                 self._fail(place, "needs slots: how many of its tasks run at once")
             elif "slots" in table and (type(slots) is not int or not 1 <= slots <= MOST_SLOTS):
