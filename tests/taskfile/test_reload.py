@@ -96,7 +96,7 @@ def test_a_pause_and_the_history_outlive_a_change() -> None:
         (HOURLY + "[limits.api]\nrunning = 2\n", "limits: cannot be changed while it runs"),
         ('store = "sqlite:///x.db"\n' + HOURLY, "store: cannot be changed while it runs"),
         (HOURLY + '[tasks.c]\nrun = "true"\nafter_tasks = ["a"]\n', "tasks.a: is a task so far"),
-        (HOURLY + '[tasks.c]\nrun = "true"\nwhen = "every 1h sliding"\noverlap = "queue"\n', "tasks.c: overlap="),
+        (HOURLY + '[tasks.c]\nrun = "true"\nwhen = "every 1h sliding"\noverlap = "queue"\n', "tasks.c.overlap: "),
         (HOURLY + '[tasks.c]\npython = "nomodule:f"\n', "tasks.c.python: module nomodule"),
     ],
 )
@@ -114,11 +114,13 @@ def test_what_cannot_be_changes_nothing(text: str, words: str) -> None:
 
 def test_all_that_a_scheduler_finds_wrong_is_told_at_once() -> None:
     text = HOURLY + "".join(
-        f'[tasks.x{number}]\nrun = "true"\nwhen = "every 1h"\ncatch_up = "all"\ngrace = {number}\n' for number in (1, 2)
+        f'[tasks.{one}1]\nrun = "true"\n[tasks.{one}2]\nrun = "true"\nafter_tasks = ["{one}1"]\nrun_if = "any_failed"\n'
+        f'[tasks.{one}3]\nrun = "true"\nafter_tasks = ["{one}1", "{one}2"]\n'
+        for one in "xy"
     )
     with pytest.raises(FileError) as caught:
         check(read(Path("tasks.toml"), text))
-    assert [problem.place for problem in caught.value.problems] == ["tasks.x1", "tasks.x2"]
+    assert [problem.place for problem in caught.value.problems] == ["tasks.x1", "tasks.y1"]
 
 
 def test_a_flow_is_changed_as_a_whole_and_a_round_keeps_what_it_began_with() -> None:

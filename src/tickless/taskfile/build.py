@@ -6,15 +6,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tickless.commands.children import Children
 from tickless.commands.command import Command
-from tickless.commands.kept import Outputs
-from tickless.commands.lines import Lines
-from tickless.commands.python import PythonWork
 from tickless.control.subject import Subject
 from tickless.errors import PayloadError, TicklessError
 from tickless.observe import Observer
@@ -28,6 +25,11 @@ from tickless.taskfile.values import FileError, FlowDef, Problem, PythonCall, Ta
 
 PREFIX = "task:"
 """Before the name of a task, as the name of its work in a store: no function has such a name."""
+if TYPE_CHECKING:
+    from tickless.commands.children import Children
+    from tickless.commands.kept import Outputs
+    from tickless.commands.lines import Lines
+
 DEFAULT_SLOTS = 1_000
 """Commands cost no thread of ours; cron starts as many as there are."""
 Work = Callable[..., Any]
@@ -77,12 +79,6 @@ class Program:
     children: dict[str, Children] = field(default_factory=dict)
     outputs: Outputs | None = None
 
-    def close(self) -> None:
-        """The end of one that was never started."""
-        self.scheduler.close()
-        for children in self.children.values():
-            children.shutdown()
-
     @property
     def subject(self) -> Subject:
         return Subject(self.scheduler, outputs=self.outputs, descriptions=descriptions_of(self.file))
@@ -99,6 +95,9 @@ def program_of(
 
     `store`: False keeps tasks in memory whatever the file says.
     """
+    from tickless.commands.children import Children  # whoever only looks at a file starts no process
+    from tickless.commands.kept import Outputs
+
     works = FileWorks()
     url = store_of(file) if store else None
     outputs = Outputs(folder=None if url is None else output_folder(url))
@@ -112,6 +111,16 @@ def program_of(
     kept: dict[str, Any] = {} if url is None else {"store": url, "works": works}
     scheduler = Scheduler(pools=pools, limits=file.limits, observers=observers, **kept)
     return Program(file, scheduler, works, children, outputs)
+
+
+def sketch_of(file: TaskFile) -> Program:
+    """As `program_of`, to be looked at only: it keeps tasks in memory, and nothing of it could run."""
+    pools = {name: Pool(_NoPool(), slots=slots) for name, slots in {DEFAULT_POOL: DEFAULT_SLOTS, **file.pools}.items()}
+    return Program(file, Scheduler(pools=pools, limits=file.limits, observers=[]), FileWorks())
+
+
+class _NoPool(Executor):
+    """Takes nothing."""
 
 
 def store_of(file: TaskFile) -> str | None:
@@ -159,6 +168,8 @@ class _Unfit(Exception):
 def _work(said: Command | PythonCall, folder: str) -> Work:
     if isinstance(said, Command):
         return said
+    from tickless.commands.python import PythonWork
+
     return PythonWork(_function(said.target, folder), said.args, dict(said.kwargs))
 
 
@@ -219,14 +230,14 @@ def check(file: TaskFile) -> dict[str, Work]:
     Raises FileError. Nothing is run.
     """
     works = works_of(file)
-    scratch = program_of(file, observers=[], store=False)
+    scratch = sketch_of(file)
     problems: list[Problem] = []
     for part in file.parts:
         try:
             enter(scratch, works, [part])
         except FileError as error:
             problems += error.problems
-    scratch.close()
+    scratch.scheduler.close()
     if problems:
         raise FileError(file.path, tuple(problems))
     return works
@@ -270,12 +281,13 @@ def looked_at(path: Path) -> tuple[TaskFile, Subject]:
     file = read(path)
     url = store_of(file)
     if url is not None and parse(url).exists():
+        from tickless.commands.kept import Outputs
         from tickless.strangers import open_store
 
         outputs = Outputs(folder=output_folder(url))
         return file, Subject(open_store(url), outputs=outputs, descriptions=descriptions_of(file))
     works = check(file)
-    program = program_of(file, observers=[], store=False)
+    program = sketch_of(file)
     enter(program, works, file.parts)
     return file, program.subject
 

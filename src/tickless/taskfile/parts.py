@@ -2,60 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
 from tickless.errors import shown
+from tickless.options import Owner
+from tickless.taskfile.fit import Clash, fitting
+from tickless.taskfile.places import near
 from tickless.taskfile.values import ABOUT_FIRES, FlowDef, Part, Problem, TaskDef
 
+Own = Mapping[str, Collection[str]]
+"""Task -> the options that were said of itself, and not of all tasks."""
 
-def parts_of(tasks: Sequence[TaskDef], defaults: Mapping[str, object]) -> tuple[tuple[Part, ...], list[Problem]]:
+
+def parts_of(
+    tasks: Sequence[TaskDef], own: Own, owner: Owner, unread: Set[str] = frozenset()
+) -> tuple[tuple[Part, ...], list[Problem]]:
     """The parts, in the order of their first tasks; and what is wrong with how tasks are joined.
 
-    `defaults`: options that were said of all tasks, and do not count where they do not fit.
+    `unread`: tasks of which something could not be read, so that what they contradict is not known.
     """
     by_name = {task.name: task for task in tasks}
     problems = [*_unknown(tasks, by_name), *_cycles(tasks, by_name)]
-    if problems:
-        return (), problems
+    broken = bool(problems)
     parts: list[Part] = []
     for group in _groups(tasks, by_name):
-        if len(group) == 1:
-            parts.append(_lone(group[0], defaults))
-        else:
-            parts.append(_flow(group, defaults, problems))
+        making = _Making(group, own, owner, unread, problems)
+        if len(group) == 1 and not group[0].after_tasks:
+            parts.append(making.lone())
+        elif making.flow_fits() and not broken:
+            parts.append(making.flow())
     return tuple(parts), problems
 
 
-def _unknown(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> Iterable[Problem]:
+def _unknown(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> Iterator[Problem]:
     for task in tasks:
         for name in task.after_tasks:
             if name == task.name:
                 yield Problem(f"{task.place}.after_tasks", "a task cannot come after itself")
             elif name not in by_name:
-                near = get_close_matches(name, by_name, n=1)
-                hint = f' (did you mean "{near[0]}"?)' if near else ""
+                hint = near(name, [other for other in by_name if other != task.name])
                 yield Problem(f"{task.place}.after_tasks", f'no task named "{name}"{hint}')
 
 
-def _cycles(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> Iterable[Problem]:
-    graph = {task.name: [name for name in task.after_tasks if name in by_name and name != task.name] for task in tasks}
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        path = list(reversed(error.args[1]))
-        first = by_name[path[0]]
-        yield Problem(f"{first.place}.after_tasks", f"each waits for the next, in a circle: {' -> '.join(path)}")
+def _cycles(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> Iterator[Problem]:
+    graph = {task.name: {name for name in task.after_tasks if name in by_name and name != task.name} for task in tasks}
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            path = list(reversed(error.args[1]))
+            yield Problem(
+                f"{by_name[path[0]].place}.after_tasks", f"each waits for the next, in a circle: {' -> '.join(path)}"
+            )
+            graph[path[0]].discard(path[1])  # and on to the next circle
+        else:
+            return
 
 
 def _groups(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> list[list[TaskDef]]:
     """Those that are joined, in the order of the file."""
-    joined: dict[str, set[str]] = {task.name: set(task.after_tasks) for task in tasks}
-    for task in tasks:
-        for name in task.after_tasks:
-            joined[name].add(task.name)
+    joined: dict[str, set[str]] = {task.name: by_name.keys() & set(task.after_tasks) for task in tasks}
+    for name, before in list(joined.items()):
+        for other in list(before):
+            joined[other].add(name)
     seen: set[str] = set()
     groups = []
     for task in tasks:
@@ -71,69 +82,75 @@ def _groups(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> list[li
     return groups
 
 
-def _lone(task: TaskDef, defaults: Mapping[str, object]) -> TaskDef:
-    if task.when is not None and task.when.recurring:
-        return task
-    return _without(task, [key for key in ABOUT_FIRES if key != "tags" and _is_default(task, key, defaults)])
+class _Making:
+    """One part in the making: collects what is wrong on its way."""
 
+    def __init__(self, group: list[TaskDef], own: Own, owner: Owner, unread: Set[str], problems: list[Problem]) -> None:
+        self._group = group
+        self._own = own
+        self._owner = owner
+        self._unread = unread
+        self._problems = problems
+        roots = [task for task in group if not task.after_tasks] or group
+        self._first = next((task for task in roots if task.when is not None), roots[0])
 
-def _is_default(task: TaskDef, key: str, defaults: Mapping[str, object]) -> bool:
-    return key in defaults and task.options.get(key) == defaults[key]
+    def lone(self) -> TaskDef:
+        task = self._group[0]
+        return replace(task, options=self._fitting(task, task.options))
 
+    def flow_fits(self) -> bool:
+        """Whether the times of its tasks go together."""
+        before = len(self._problems)
+        for task in self._group:
+            self._check_when(task)
+            if task is not self._first and self._unread.isdisjoint(one.name for one in self._group):
+                for key in ABOUT_FIRES:
+                    if key in self._own[task.name] and key != "tags":
+                        said = f"is about the time of {self._first.name}: say it there"
+                        self._problems.append(Problem(f"{task.place}.{key}", said))
+        return len(self._problems) == before
 
-def _without(task: TaskDef, keys: Iterable[str]) -> TaskDef:
-    return replace(task, options={key: value for key, value in task.options.items() if key not in set(keys)})
+    def flow(self) -> FlowDef:
+        first = self._first
+        options = self._fitting(first, {key: first.options[key] for key in ABOUT_FIRES if key in first.options})
+        tasks = [self._task(task) for task in _ordered(self._group)]
+        return FlowDef(first.name, first.when, options, tuple(tasks))
 
+    def _task(self, task: TaskDef) -> TaskDef:
+        ours = ABOUT_FIRES if task.name == self._first.name else [key for key in ABOUT_FIRES if key != "tags"]
+        single = {key: value for key, value in task.options.items() if key not in ours}
+        alone = replace(task, when=None, when_text=None)
+        return replace(alone, options=self._fitting(alone, single))
 
-def _flow(group: list[TaskDef], defaults: Mapping[str, object], problems: list[Problem]) -> FlowDef:
-    roots = [task for task in group if not task.after_tasks]
-    timed = [task for task in group if task.when is not None]
-    for task in timed:
+    def _check_when(self, task: TaskDef) -> None:
+        place, first = f"{task.place}.when", self._first
+        if task.when_text is None:
+            return
         if task.after_tasks:
-            problems.append(
-                Problem(
-                    f"{task.place}.when",
-                    f"it comes after {', '.join(map(shown, task.after_tasks))}, and has the time of that; leave it out",
-                )
-            )
-    first = next((task for task in roots if task.when is not None), roots[0])
-    for task in timed:
-        if not task.after_tasks and task.when != first.when:
-            problems.append(
-                Problem(
-                    f"{task.place}.when",
-                    f"{task.name} and {first.name} are joined by after_tasks, and have two times; give both the same",
-                )
-            )
-    return FlowDef(first.name, first.when, _flow_options(group, first, defaults, problems), _ordered(group, first))
+            before = ", ".join(map(shown, task.after_tasks))
+            self._problems.append(Problem(place, f"it comes after {before}, and has the time of that; leave it out"))
+        elif task.when is not None and task.when != first.when:
+            said = f"{task.name} and {first.name} are joined by after_tasks, and have two times; give both the same"
+            self._problems.append(Problem(place, said))
+
+    def _fitting(self, task: TaskDef, options: Mapping[str, object]) -> dict[str, object]:
+        if task.name in self._unread:
+            return dict(options)
+        try:
+            return fitting(self._owner, options, task.when, self._own[task.name], task.when_text)
+        except Clash as clash:
+            self._problems.append(clash.problem(task.place))
+            return dict(options)
 
 
-def _flow_options(
-    group: list[TaskDef], first: TaskDef, defaults: Mapping[str, object], problems: list[Problem]
-) -> dict[str, object]:
-    for task in group:
-        for key in ABOUT_FIRES:
-            if key == "tags":
-                continue
-            if task is not first and key in task.options and not _is_default(task, key, defaults):
-                problems.append(Problem(f"{task.place}.{key}", f"is about the time of {first.name}: say it there"))
-    recurs = first.when is not None and first.when.recurring
-    return {
-        key: value
-        for key, value in first.options.items()
-        if key in ABOUT_FIRES and (recurs or key == "tags" or not _is_default(first, key, defaults))
-    }
-
-
-def _ordered(group: list[TaskDef], first: TaskDef) -> tuple[TaskDef, ...]:
+def _ordered(group: Iterable[TaskDef]) -> list[TaskDef]:
     """Parents before their children, else in the order of the file."""
-    others = [key for key in ABOUT_FIRES if key != "tags"]
-    left = [_without(task, ABOUT_FIRES if task is first else others) for task in group]
+    left = list(group)
     done: set[str] = set()
     order: list[TaskDef] = []
     while left:
         ready = next(task for task in left if done.issuperset(task.after_tasks))
         left.remove(ready)
         done.add(ready.name)
-        order.append(replace(ready, when=None, when_text=None))
-    return tuple(order)
+        order.append(ready)
+    return order

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from tickless.errors import RuleError, ScheduleError, shown
+from tickless.errors import RuleError, ScheduleError
 from tickless.observe.text import printable
 from tickless.policies import Limit
 from tickless.pools import MOST_SLOTS
@@ -19,16 +18,19 @@ from tickless.stores.sql.address import parse as parse_store
 from tickless.taskfile.keys import (
     COMMAND,
     DEFAULTS,
+    ELSEWHERE,
+    LIMIT,
     OPTIONS,
     TASK,
     Ground,
     Read,
     Unfit,
     command_of,
+    limit_of,
     value_of,
 )
 from tickless.taskfile.parts import parts_of
-from tickless.taskfile.spans import span_of
+from tickless.taskfile.places import in_order, near, seen
 from tickless.taskfile.values import FileError, Problem, PythonCall, TaskDef, TaskFile
 
 TOP = ("timezone", "store", "defaults", "pools", "limits", "tasks")
@@ -64,22 +66,25 @@ def _text_of(path: Path) -> str:
         raise FileError(path, (Problem(f"line {line}", "is not UTF-8"),)) from None
 
 
+def _place(where: str, text: str) -> str:
+    """`line 3, column 9`, also at the end."""
+    if where.startswith("line"):
+        return where
+    lines = text.split("\n")
+    return f"line {len(lines)}, column {len(lines[-1]) + 1}"
+
+
 class _Reader:
     """One reading: collects what is wrong on its way."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problems: list[Problem] = []
+        self._own: dict[str, frozenset[str]] = {}
+        self._unread: set[str] = set()
 
     def file(self, text: str) -> TaskFile:
-        try:
-            top = tomllib.loads(text.replace("\r\n", "\n"))
-        except tomllib.TOMLDecodeError as error:
-            raise FileError(self.path, (Problem("", f"is no TOML: {error}"),)) from None
-        except ValueError:  # of an int with more digits than Python reads; it does not say where
-            raise FileError(self.path, (Problem("", "is no TOML: it has a number of too many digits"),)) from None
-        except RecursionError:
-            raise FileError(self.path, (Problem("", "is no TOML: it is nested too deeply"),)) from None
+        top = self._toml(text)
         self._names("", top, TOP)
         timezone = self._timezone(top.get("timezone", "UTC"))
         pools, limits = self._pools(top.get("pools", {})), self._limits(top.get("limits", {}))
@@ -87,18 +92,30 @@ class _Reader:
             Path(self.path).absolute().parent,
             zone_of(timezone, "timezone"),
             {DEFAULT_POOL: 0, **pools},
-            {limit.name: limit for limit in limits},
+            dict.fromkeys(top["limits"]) if type(top.get("limits")) is dict else {},
         )
         store = self._store(top.get("store"))
-        defaults = self._values("defaults", self._table("defaults", top.get("defaults", {})), DEFAULTS, ground)
-        tasks = self._tasks(top, ground, timezone, defaults)
-        parts, problems = parts_of(tasks, {key: value for key, value in defaults.items() if key in OPTIONS})
+        defaults = self._defaults(self._table("defaults", top.get("defaults", {})), ground)
+        tasks = self._tasks(top.get("tasks", {}), ground, defaults)
+        parts, problems = parts_of(tasks, self._own, ground, self._unread)
         self.problems += problems
         if self.problems:
-            raise FileError(
-                self.path, tuple(Problem(printable(at), printable(said, 1_000)) for at, said in self.problems)
-            )
+            told = in_order(top, self.problems)
+            raise FileError(self.path, tuple(Problem(printable(at), printable(said, 1_000)) for at, said in told))
         return TaskFile(self.path, "toml", timezone, store, pools, limits, tuple(tasks), parts)
+
+    def _toml(self, text: str) -> dict[str, Any]:
+        place, why = "", ""
+        try:
+            return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
+        except tomllib.TOMLDecodeError as error:
+            said, at, where = str(error).rpartition(" (at ")
+            place, why = (_place(where.rstrip(")"), text), said) if at else ("", str(error))
+        except ValueError:  # of an int with more digits than Python reads; it does not say where
+            why = "it has a number of too many digits"
+        except RecursionError:
+            why = "it is nested too deeply"
+        raise FileError(self.path, (Problem(place, f"is no TOML: {printable(why, 1_000)}"),))
 
     # Pieces
 
@@ -108,14 +125,17 @@ class _Reader:
     def _table(self, place: str, value: Any) -> dict[str, Any]:
         if type(value) is dict:
             return value
-        self._fail(place, f"needs a table, not {shown(value)}")
+        self._fail(place, f"needs a table, not {seen(value)}")
         return {}
 
-    def _names(self, place: str, table: Mapping[str, Any], known: Any) -> None:
+    def _names(self, place: str, table: Mapping[str, Any], known: Collection[str]) -> None:
         for name in table:
             if name not in known:
-                near = get_close_matches(name, list(known), n=1)
-                hint = f' (did you mean "{near[0]}"?)' if near else f"; there is {', '.join(known)}"
+                hint = near(name, known) or f"; there is {', '.join(known)}"
+                if known is DEFAULTS and name in TASK:
+                    hint = " for all tasks; say it of each"
+                elif known in (TASK, DEFAULTS) and name in ELSEWHERE:
+                    hint = f"; {ELSEWHERE[name]}"
                 self._fail(f"{place}.{name}" if place else name, f"no such key{hint}")
 
     def _values(self, place: str, table: dict[str, Any], keys: Mapping[str, Read], ground: Ground) -> dict[str, Any]:
@@ -133,10 +153,10 @@ class _Reader:
     def _timezone(self, value: Any) -> str:
         try:
             if type(value) is not str:
-                raise RuleError(f'needs the name of a zone, such as "Europe/Berlin", not {shown(value)}')
+                raise RuleError(f'needs the name of a zone, such as "Europe/Berlin", not {seen(value)}')
             zone_of(value, "timezone")
         except RuleError as error:
-            self._fail("timezone", str(error).removeprefix("timezone="))
+            self._fail("timezone", str(error).removeprefix("timezone: "))
             return "UTC"
         return value
 
@@ -145,60 +165,80 @@ class _Reader:
             return None
         try:
             if type(value) is not str:
-                raise ScheduleError(f"needs an address, such as 'sqlite:///tasks.db', not {shown(value)}")
+                raise ScheduleError(f"needs an address, such as 'sqlite:///tasks.db', not {seen(value)}")
             parse_store(value)
         except ScheduleError as error:
             self._fail("store", str(error).removeprefix("store="))
             return None
         return value
 
+    def _defaults(self, table: dict[str, Any], ground: Ground) -> dict[str, Any]:
+        defaults = self._values("defaults", table, DEFAULTS, ground)
+        start, until = defaults.get("start"), defaults.get("until")
+        if start is not None and until is not None and until < start:  # else both would fit no task, and be dropped
+            self._fail("defaults", "start, until: ends before it begins")
+        return defaults
+
     def _pools(self, given: Any) -> dict[str, int]:
         pools = {}
         for name, table in self._table("pools", given).items():
             place = f"pools.{name}"
-            pool = self._table(place, table)
-            self._names(place, pool, ("slots",))
-            slots = pool.get("slots")
-            if type(slots) is not int or not 1 <= slots <= MOST_SLOTS:
-                self._fail(f"{place}.slots", f"needs a whole number from 1 to {MOST_SLOTS:,}, not {shown(slots)}")
-                slots = 1
-            pools[name] = slots
+            pools[name] = 1
+            if not name.strip() or not name.isprintable():
+                self._fail(place, "a name is a text that is seen")
+            if type(table) is not dict:
+                self._fail(place, f"needs a table, such as {{ slots = 2 }}, not {seen(table)}")
+                continue
+            self._names(place, table, ("slots",))
+            slots: Any = table.get("slots")
+            if not table:
+                self._fail(place, "needs slots: how many of its tasks run at once")
+            elif "slots" in table and (type(slots) is not int or not 1 <= slots <= MOST_SLOTS):
+                self._fail(f"{place}.slots", f"needs a whole number from 1 to {MOST_SLOTS:,}, not {seen(slots)}")
+            elif "slots" in table:
+                pools[name] = slots
         return pools
 
     def _limits(self, given: Any) -> tuple[Limit, ...]:
         limits = []
         for name, table in self._table("limits", given).items():
             place = f"limits.{name}"
-            limit = dict(self._table(place, table))
-            self._names(place, limit, ("running", "starts", "per"))
-            try:
-                if "per" in limit:
-                    limit["per"] = span_of(limit["per"])
-                limits.append(Limit(name, **{key: limit[key] for key in ("running", "starts", "per") if key in limit}))
-            except (RuleError, ScheduleError, TypeError) as error:
-                self._fail(place, str(error))
+            if not name.strip() or not name.isprintable():
+                self._fail(place, "a name is a text that is seen")
+            elif type(table) is dict:
+                self._names(place, table, LIMIT)
+                try:
+                    limits.append(limit_of(name, {key: table[key] for key in LIMIT if key in table}))
+                except Unfit as error:
+                    if error.key or table.keys() <= set(LIMIT):  # else it limits nothing since a key is misspelt
+                        self._fail(place + (f".{error.key}" if error.key else ""), str(error))
+            else:
+                self._fail(place, f"needs a table, such as {{ running = 2 }}, not {seen(table)}")
         return tuple(limits)
 
-    def _tasks(
-        self, top: Mapping[str, Any], ground: Ground, timezone: str, defaults: Mapping[str, Any]
-    ) -> list[TaskDef]:
-        tables = self._table("tasks", top.get("tasks", {}))
+    def _tasks(self, given: Any, ground: Ground, defaults: Mapping[str, Any]) -> list[TaskDef]:
+        tables = self._table("tasks", given)
         if not tables and not self.problems:
-            self._fail("tasks", "has none; a task is a table [tasks.NAME] with run = ...")
+            self._fail("tasks", "there is none; a task is a table [tasks.NAME] with run = ...")
         tasks = []
         for name, table in tables.items():
+            before = len(self.problems)
             place = f"tasks.{name}"
-            if not name.strip() or any(letter in name for letter in "@/\0\n"):
-                self._fail(place, "a name is a text without @, / and line ends")
-            task = self._task(name, place, self._table(place, table), ground, defaults)
-            if task is not None:
-                tasks.append(task)
+            if not name.strip() or name.startswith("#") or "@" in name or "/" in name or not name.isprintable():
+                self._fail(place, "a name is a text that is seen, without @ and /, and does not begin with #")
+            tasks.append(self._task(name, place, table, ground, defaults))
+            if len(self.problems) > before:
+                self._unread.add(name)
         return tasks
 
-    def _task(
-        self, name: str, place: str, table: dict[str, Any], ground: Ground, defaults: Mapping[str, Any]
-    ) -> TaskDef | None:
+    def _task(self, name: str, place: str, table: Any, ground: Ground, defaults: Mapping[str, Any]) -> TaskDef:
+        nothing = PythonCall("")  # still, others may name it
+        if type(table) is not dict:
+            self._fail(place, f'needs a table, such as {{ run = "command" }}, not {seen(table)}')
+            self._own[name] = frozenset()
+            return TaskDef(name, nothing, place=place)
         own = self._values(place, table, TASK, ground)
+        self._own[name] = frozenset(own)
         said = {**defaults, **own}
         if "env" in defaults and "env" in own:
             said["env"] = tuple(sorted({**dict(defaults["env"]), **dict(own["env"])}.items()))
@@ -206,16 +246,15 @@ class _Reader:
         when = self._when(place, own.get("when"), ground)
         handler = said.get("on_failure")
         if handler is not None and not isinstance(handler, PythonCall):
-            handler = command_of(handler, said)
+            handler = command_of(handler, {key: said[key] for key in said if key not in ("stdin", "success_codes")})
         after_tasks = own.get("after_tasks", ())
         options = {key: value for key, value in said.items() if key in OPTIONS}
         if "run_if" in options and not after_tasks:
-            if "run_if" in own:
+            if "run_if" in own and not table.get("after_tasks"):
                 self._fail(f"{place}.run_if", "is about the tasks before it, and there are none; give after_tasks")
             del options["run_if"]
-        if work is None:  # still, others may name it
-            work = PythonCall("")
-        return TaskDef(name, work, when, own.get("when"), after_tasks, options, handler, own.get("description"), place)
+        text, description = own.get("when"), own.get("description")
+        return TaskDef(name, work or nothing, when, text, after_tasks, options, handler, description, place)
 
     def _work(self, place: str, table: dict[str, Any], own: dict[str, Any], said: dict[str, Any]) -> Any:
         if "run" in table and "python" in table:

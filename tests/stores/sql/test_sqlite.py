@@ -15,7 +15,6 @@ from tickless.errors import ScheduleError, StoreDown, StoreError
 from tickless.stores.sql import header, mounts, sqlite
 from tickless.stores.sql.address import parse
 from tickless.stores.sql.failures import told
-from tickless.stores.sql.mounts import file_system_of
 from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import migrations
 
@@ -232,7 +231,7 @@ damaged line
 )
 def test_the_file_system_is_that_of_the_longest_mount_point(folder: str, kind: str) -> None:
     """Not of one that merely begins alike; and of two on one point, of the one that is seen."""
-    assert file_system_of(folder, MOUNTED) == kind
+    assert mounts.file_system_of(folder, MOUNTED) == kind
 
 
 def test_where_no_mounts_are_listed_nothing_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
