@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -147,8 +149,6 @@ def test_health_and_events(stage: Stage) -> None:
 
 
 def test_events_are_followed_as_they_happen(stage: Stage) -> None:
-    import subprocess
-
     from tests.cli.command import COMMAND, PATIENCE_S
 
     with subprocess.Popen(
@@ -309,6 +309,27 @@ def test_import_of_a_crontab(tmp_path: Path) -> None:
     assert stage.json("ls", "-f", "crontab")["tasks"][0]["id"] == "dump"
 
 
+def test_without_click_it_says_how_to_get_it(tmp_path: Path) -> None:
+    """The command is always there, and what it needs is in an extra."""
+    code = "import sys; sys.modules['click'] = None; from tickless.cli import main; sys.exit(main(['ls']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "tickless: the command line needs click, which is not installed: pip install 'tickless[cli]'\n"
+    )
+
+
+def test_more_is_said_when_more_is_asked_for(stage: Stage, tmp_path: Path) -> None:
+    heads = stage.done("ls", "-v").splitlines()[2].split()
+    assert heads == ["TASK", "STATE", "NEXT", "LAST", "POOL", "TAGS", "WHEN"]
+    other = Stage(tmp_path)
+    other.write("tasks.toml", '[tasks.a]\nrun = "true"\n')
+    assert "started" in other.call("run", "tasks.toml", "-v").stderr
+    assert "started" not in other.call("run", "tasks.toml").stderr
+    quiet = other.call("run", "tasks.toml", "-q")
+    assert "1 task" not in quiet.stderr
+
+
 def test_help_is_there_for_each_command_and_has_its_options(tmp_path: Path) -> None:
     from tickless.cli.app import COMMANDS
 
@@ -321,8 +342,6 @@ def test_help_is_there_for_each_command_and_has_its_options(tmp_path: Path) -> N
 
 def test_a_reader_that_goes_away_is_no_fault(stage: Stage) -> None:
     """BUG-086: `tickless ls | head -1` ended with a traceback."""
-    import subprocess
-
     from tests.cli.command import COMMAND
 
     shell = " ".join(COMMAND)

@@ -70,7 +70,7 @@ def shown_options() -> list[click.Parameter]:
         _option("--tz", metavar="ZONE", help="Show times in this zone; by default the machine's own."),
         _option("--no-color", is_flag=True, help="No colours. So does NO_COLOR in the environment."),
         _option("-q", "--quiet", count=True, help="Say less: no header."),
-        _option("-v", "--verbose", count=True, help="Say more."),
+        _option("-v", "--verbose", count=True, help="Say more: starts, pools and tags."),
         _option("--yes", is_flag=True, help="Do not ask back."),
     ]
 
