@@ -180,10 +180,8 @@ def test_an_sqlite_before_strict_tables_is_refused(path: Path, monkeypatch: pyte
 @pytest.mark.skipif(os.name != "posix", reason="the locks are those of POSIX")
 def test_where_wal_does_not_work_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By SQLite's own way to lock with files, which shares no memory: it answers, and stays with its journal."""
-    plain = sqlite._connected
-    monkeypatch.setattr(
-        sqlite, "_connected", lambda file, mode, busy_s: plain(file, f"{mode}&vfs=unix-dotfile", busy_s)
-    )
+    plain = sqlite.connected
+    monkeypatch.setattr(sqlite, "connected", lambda file, mode, busy_s: plain(file, f"{mode}&vfs=unix-dotfile", busy_s))
     with pytest.raises(StoreError, match=r"tasks.db: cannot be kept as WAL.*it stays 'delete'.*use a local disk"):
         Database(path)
 

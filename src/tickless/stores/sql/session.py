@@ -23,7 +23,7 @@ from tickless.errors import PayloadError
 from tickless.instants import Instant
 from tickless.policies import Limit
 from tickless.states import State
-from tickless.stores.sql import plain, shared, writing
+from tickless.stores.sql import forgetting, plain, shared, writing
 from tickless.stores.sql.alive import Alive
 from tickless.stores.sql.calls import Ends
 from tickless.stores.sql.kin import Kin
@@ -359,13 +359,7 @@ class Session:
 
     def drop_rounds(self, seqs: Sequence[int]) -> None:
         """Forget these rounds, and their tasks."""
-        if not seqs:
-            return
-        of_them = [self.db.execute(ASK.tasks_of_round, (seq,)).fetchall() for seq in seqs]
-        gone = [*((seq,) for seq in seqs), *(task for tasks in of_them for task in tasks)]
-        for query in (ASK.drop_task, ASK.drop_links, ASK.drop_tags):
-            self.db.executemany(query, gone)
-        self.db.execute(ASK.drop_plans)
+        forgetting.drop_rounds(self.db, seqs)
 
     def put_in_order(self, queue: ReadyQueue) -> None:
         """Have those that were loaded at several times stand in their order."""

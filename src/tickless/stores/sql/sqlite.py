@@ -55,7 +55,7 @@ class _Connection(sqlite3.Connection):
     busy_s: float
 
 
-class _Rows(sqlite3.Cursor):
+class RowCursor(sqlite3.Cursor):
     """A cursor whose rows fail as ours: a damaged page may be met at any of them."""
 
     connection: _Connection
@@ -132,7 +132,7 @@ class Database:
     def execute(self, sql: str, args: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Run one statement; the cursor's rows come as they are fetched, and fail as ours, too."""
         try:
-            return self._connection.cursor(_Rows).execute(sql, args)
+            return self._connection.cursor(RowCursor).execute(sql, args)
         except sqlite3.Error as error:
             raise told(error, self._file, self.busy_s) from error
 
@@ -212,7 +212,7 @@ class Database:
         look(self._file, self.busy_s)
         mode = "rwc" if may_create else "rw"
         try:
-            self._connection = _connected(self._file, mode, self.busy_s)
+            self._connection = connected(self._file, mode, self.busy_s)
             self._prepare()
             if self._as_it_is:
                 self._version = check_store(self._file, self.busy_s)
@@ -308,7 +308,7 @@ class Database:
                 raise StoreError(damaged(self._file, f"is damaged ({found})"))
 
 
-def _connected(file: str, mode: str, busy_s: float) -> _Connection:
+def connected(file: str, mode: str, busy_s: float) -> _Connection:
     connection = sqlite3.connect(
         f"{Path(file).as_uri()}?mode={mode}",
         uri=True,
