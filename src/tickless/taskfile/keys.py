@@ -31,7 +31,7 @@ LIMIT = ("running", "starts", "per")
 class Unfit(Exception):
     """A value that its key cannot have; the message says why. `key`: what of it, within."""
 
-    def __init__(self, message: str, key: str = "") -> None:
+    def __init__(self, message: str, key: str | None = None) -> None:
         super().__init__(message)
         self.key = key
 
@@ -117,7 +117,7 @@ def _table(ground: Ground, key: str, value: Any) -> dict[str, Any]:
 def _env(ground: Ground, key: str, value: Any) -> tuple[tuple[str, str], ...]:
     for name, text in _table(ground, key, value).items():
         if not name or "=" in name or "\0" in name:
-            raise Unfit("is no name of a variable", name or '""')
+            raise Unfit("is no name of a variable", name)
         if type(text) is not str:
             raise Unfit(f"needs a text, not {seen(text)}; put it in quotes", name)
         _no_nul(text)
@@ -189,10 +189,10 @@ def limit_of(name: str, table: Mapping[str, Any]) -> Limit:
         match = re.match(r"(?:, (\w+)=.*?)?\): ", str(error).removeprefix(f"Limit({shown(name)}"))
         key = match.group(1) if match else None
         why = str(error).partition("): ")[2]
-        raise Unfit(f"{seen(table[key])}: {why}" if key else why, key or "") from None
+        raise Unfit(f"{seen(table[key])}: {why}" if key else why, key) from None
 
 
-def _made_retry(given: dict[str, Any], attempts: str = "") -> Retry:
+def _made_retry(given: dict[str, Any], attempts: str | None = None) -> Retry:
     """Raises Unfit with the key that it is about; `attempts`: the key of that, where it has one."""
     try:
         return Retry(**given)
@@ -302,7 +302,8 @@ def value_of(ground: Ground, key: str, read: Read, value: Any) -> Any:
     except TextError as error:
         raise Unfit(str(error)) from None
     except (RuleError, ScheduleError, OverflowError) as error:
-        raise Unfit(str(error).removeprefix(f"{key}=").removeprefix(f"{key}: ")) from None
+        why = str(error).removeprefix(f"{key}=")
+        raise Unfit(seen(value) + why.removeprefix(shown(value)) if why.startswith(shown(value)) else why) from None
 
 
 def command_of(run: str | tuple[str, ...], said: Mapping[str, Any]) -> Command:

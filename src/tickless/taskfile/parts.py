@@ -36,6 +36,18 @@ def parts_of(
     return tuple(parts), problems
 
 
+def fitted(tasks: Sequence[TaskDef], parts: Iterable[Part]) -> tuple[TaskDef, ...]:
+    """The tasks as they stand in the file, each with the options that it has in its part."""
+    options: dict[str, Mapping[str, object]] = {}
+    for part in parts:
+        if isinstance(part, FlowDef):
+            options |= {task.name: task.options for task in part.tasks}
+            options[part.id] = {**part.options, **options[part.id]}
+        else:
+            options[part.name] = part.options
+    return tuple(replace(task, options=options[task.name]) for task in tasks)
+
+
 def _unknown(tasks: Sequence[TaskDef], by_name: Mapping[str, TaskDef]) -> Iterator[Problem]:
     for task in tasks:
         for name in task.after_tasks:

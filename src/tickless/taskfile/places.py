@@ -9,6 +9,7 @@ from typing import Any
 
 from tickless.errors import shown
 from tickless.taskfile.values import Problem
+from tickless.taskfile.write import key
 
 _DEPTH = 4
 """`tasks.dump.retry.delay`: deeper stands nothing that is told of."""
@@ -25,10 +26,15 @@ def in_order(top: Mapping[str, Any], problems: Iterable[Problem]) -> list[Proble
 
 def _places(table: Mapping[str, Any], lead: str, depth: int) -> Iterator[str]:
     for name, value in table.items():
-        place = f"{lead}{name}"
+        place = within(lead, name)
         yield place
         if type(value) is dict and depth > 1:
-            yield from _places(value, f"{place}.", depth - 1)
+            yield from _places(value, place, depth - 1)
+
+
+def within(place: str, name: str) -> str:
+    """The place of what has this name there, as a task file has it: `tasks.dump`, `tasks."a b"`."""
+    return f"{place}.{key(name)}" if place else key(name)
 
 
 def _number(place: str, order: Mapping[str, int]) -> int:

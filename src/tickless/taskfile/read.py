@@ -22,6 +22,7 @@ from tickless.taskfile.keys import (
     LIMIT,
     OPTIONS,
     TASK,
+    WORK,
     Ground,
     Read,
     Unfit,
@@ -29,8 +30,8 @@ from tickless.taskfile.keys import (
     limit_of,
     value_of,
 )
-from tickless.taskfile.parts import parts_of
-from tickless.taskfile.places import in_order, near, seen
+from tickless.taskfile.parts import fitted, parts_of
+from tickless.taskfile.places import in_order, near, seen, within
 from tickless.taskfile.values import FileError, Problem, PythonCall, TaskDef, TaskFile
 
 TOP = ("timezone", "store", "defaults", "pools", "limits", "tasks")
@@ -102,7 +103,7 @@ class _Reader:
         if self.problems:
             told = in_order(top, self.problems)
             raise FileError(self.path, tuple(Problem(printable(at), printable(said, 1_000)) for at, said in told))
-        return TaskFile(self.path, "toml", timezone, store, pools, limits, tuple(tasks), parts)
+        return TaskFile(self.path, "toml", timezone, store, pools, limits, fitted(tasks, parts), parts)
 
     def _toml(self, text: str) -> dict[str, Any]:
         place, why = "", ""
@@ -122,6 +123,9 @@ class _Reader:
     def _fail(self, place: str, message: str) -> None:
         self.problems.append(Problem(place, message))
 
+    def _fail_within(self, place: str, error: Unfit) -> None:
+        self._fail(place if error.key is None else within(place, error.key), str(error))
+
     def _table(self, place: str, value: Any) -> dict[str, Any]:
         if type(value) is dict:
             return value
@@ -136,7 +140,7 @@ class _Reader:
                     hint = " for all tasks; say it of each"
                 elif known in (TASK, DEFAULTS) and name in ELSEWHERE:
                     hint = f"; {ELSEWHERE[name]}"
-                self._fail(f"{place}.{name}" if place else name, f"no such key{hint}")
+                self._fail(within(place, name), f"no such key{hint}")
 
     def _values(self, place: str, table: dict[str, Any], keys: Mapping[str, Read], ground: Ground) -> dict[str, Any]:
         """What comes of each key that is known and fits; the others are told."""
@@ -147,7 +151,7 @@ class _Reader:
                 try:
                     values[key] = value_of(ground, key, keys[key], given)
                 except Unfit as error:
-                    self._fail(f"{place}.{key}" + (f".{error.key}" if error.key else ""), str(error))
+                    self._fail_within(f"{place}.{key}", error)
         return values
 
     def _timezone(self, value: Any) -> str:
@@ -182,7 +186,7 @@ class _Reader:
     def _pools(self, given: Any) -> dict[str, int]:
         pools = {}
         for name, table in self._table("pools", given).items():
-            place = f"pools.{name}"
+            place = within("pools", name)
             pools[name] = 1
             if not name.strip() or not name.isprintable():
                 self._fail(place, "a name is a text that is seen")
@@ -202,7 +206,7 @@ class _Reader:
     def _limits(self, given: Any) -> tuple[Limit, ...]:
         limits = []
         for name, table in self._table("limits", given).items():
-            place = f"limits.{name}"
+            place = within("limits", name)
             if not name.strip() or not name.isprintable():
                 self._fail(place, "a name is a text that is seen")
             elif type(table) is dict:
@@ -210,8 +214,10 @@ class _Reader:
                 try:
                     limits.append(limit_of(name, {key: table[key] for key in LIMIT if key in table}))
                 except Unfit as error:
-                    if error.key or table.keys() <= set(LIMIT):  # else it limits nothing since a key is misspelt
-                        self._fail(place + (f".{error.key}" if error.key else ""), str(error))
+                    if error.key is not None or table.keys() <= set(
+                        LIMIT
+                    ):  # else it limits nothing since a key is misspelt
+                        self._fail_within(place, error)
             else:
                 self._fail(place, f"needs a table, such as {{ running = 2 }}, not {seen(table)}")
         return tuple(limits)
@@ -223,7 +229,7 @@ class _Reader:
         tasks = []
         for name, table in tables.items():
             before = len(self.problems)
-            place = f"tasks.{name}"
+            place = within("tasks", name)
             if not name.strip() or name.startswith("#") or "@" in name or "/" in name or not name.isprintable():
                 self._fail(place, "a name is a text that is seen, without @ and /, and does not begin with #")
             tasks.append(self._task(name, place, table, ground, defaults))
@@ -260,7 +266,8 @@ class _Reader:
         if "run" in table and "python" in table:
             self._fail(place, "has both run and python; say one of them")
         elif "run" not in table and "python" not in table:
-            self._fail(place, 'says nothing to do; give run = "command", or python = "module:function"')
+            if not any(near(key, WORK) for key in table if key not in TASK):  # else it is misspelt, and that is told
+                self._fail(place, 'says nothing to do; give run = "command", or python = "module:function"')
         elif "run" in table:
             for key in ("args", "kwargs"):
                 if key in table:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from tickless.errors import RuleError, TextError, shown
+from tickless.errors import RuleError, TextError
 from tickless.instants import span_us
 from tickless.rules import After
 from tickless.rules.text import parse
+from tickless.taskfile.places import seen
 
 _LEAD = "after "
 
@@ -18,14 +19,14 @@ def span_of(value: object) -> timedelta:
     if type(value) in (int, float):
         return timedelta(microseconds=_number_us(value))
     if type(value) is not str:
-        raise RuleError(f"{shown(value)}: needs a length of time: seconds, or a text such as '90s', '1h30m'")
+        raise RuleError(f"{seen(value)}: needs a length of time: seconds, or a text such as '90s', '1h30m'")
     try:
         rule = parse(_LEAD + value)
     except TextError as error:
         why = error.why.replace("after needs", "needs")
         raise TextError(why, value, max(1, error.position - len(_LEAD))) from None
     if not isinstance(rule, After):
-        raise RuleError(f"{shown(value)}: needs a length of time and no more, such as '90s', '1h30m'")
+        raise RuleError(f"{seen(value)}: needs a length of time and no more, such as '90s', '1h30m'")
     return timedelta(microseconds=rule.delay_us)
 
 
