@@ -16,10 +16,11 @@ from tickless.checks import whole
 from tickless.clocks import SystemClock
 from tickless.errors import RuleError, ScheduleError, StoreError, shown
 from tickless.instants import span_us
+from tickless.stores.sql.address import parse
 from tickless.stores.sql.exporting import Document, documents
 from tickless.stores.sql.glance import Glance, counts_of, facts_of, faults_of, glance, owners_of
 from tickless.stores.sql.header import check_store, size
-from tickless.stores.sql.sqlite import Database, parse
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import migrations
 from tickless.stores.sql.sweeping import Bounds, compact, count, sweep
 
@@ -110,9 +111,9 @@ def prune(
 def export(url: str) -> Iterator[Document]:
     """All that is in a store, as documents for JSON: what `kind` says, in the form of version `v`.
 
-    First the "store"; then each "task" with its rule and its next fire, and after it each "run" of it and each "round",
-    with the tasks of that. All of one snapshot, which keeps the WAL from being cut while this goes on; as much memory
-    as a page of rows is enough. Close the iterator where it is left early.
+    First the "store"; then each "stored_task" with its rule and its next fire, and after it each "stored_run" of it and
+    each "stored_round", with the tasks of that. All of one snapshot, which keeps the WAL from being cut while this goes
+    on; as much memory as a page of rows is enough. Close the iterator where it is left early.
     """
     file = _file_of(url)
     check_store(file)

@@ -7,7 +7,7 @@ import textwrap
 import click
 
 from tickless.cli.app import COMMANDS, group
-from tickless.cli.settings import place_options, shown_options
+from tickless.cli.settings import PLACES, place_options, places_of, shown_options
 
 
 def commands_reference() -> str:
@@ -29,7 +29,8 @@ def _command(command: click.Command, name: str, parent: click.Context, mark: str
     lines += [_text(command.help or ""), ""]
     usage = " ".join(command.collect_usage_pieces(context))
     lines += ["```", f"{context.command_path} {usage}", *_examples(command.epilog), "```"]
-    of_all = [*shown_options(), *(place_options() if "looks" in getattr(command.callback, "__dict__", {}) else ())]
+    places = places_of(command)
+    of_all = [*shown_options(), *(place_options() if places == PLACES else ())]
     common = {option.opts[-1] for option in of_all}
     own = [one for one in command.params if isinstance(one, click.Option) and not common.intersection(one.opts)]
     lines += _options(own, context)

@@ -423,3 +423,52 @@ def test_a_store_is_looked_at_and_changed_beside_who_runs_it(tmp_path: Path) -> 
     assert stage.json("logs", "report")["outputs"][0]["ending"] == "succeeded"
     assert stage.json("resume", "report")["changed"] == [{"id": "report", "count": 1}]
     assert stage.json("runs", "report", *url)["runs"][0]["state"] == "succeeded"
+
+
+def test_db_looks_after_a_store(tmp_path: Path) -> None:
+    """Its size, its schema, what is too old, all of it as JSON: while nobody runs it, and without its works."""
+    stage = Stage(tmp_path)
+    stage.write("tasks.toml", 'store = "sqlite:///tasks.db"\n' + FILE)
+    url = ("--store", "sqlite:///tasks.db")
+    with stage.running("tasks.toml") as process:
+        wait_for("next is", process.stderr)
+        stage.json("run-now", "dump", "--wait")
+        stage.json("run-now", "dump", "--wait")
+        shown = stage.json("db", "status", *url)
+        assert [owner["alive"] for owner in shown["owners"]] == [True]
+        assert "a process has it open" in stage.refused("db", "prune", "--vacuum", *url, code=5)
+        stop(process, signal.SIGTERM)
+    shown = stage.json("db", "status", "--check", *url)
+    assert (shown["faults"], shown["unusable"], shown["rounds"]) == ([], [], 2)
+    assert "journal mode" in stage.done("db", "status", *url)
+    assert stage.done("db", "status", "-f", "tasks.toml") == stage.done("db", "status", *url)
+    documents = [checked(line) for line in stage.done("db", "export", *url).splitlines()]
+    assert documents[0]["kind"] == "store"
+    assert {one["id"] for one in documents if one["kind"] == "stored_task"} >= {"dump", "broken", "slow", "once"}
+    stage.done("db", "export", *url, "-o", "all.jsonl")
+    assert (tmp_path / "all.jsonl").read_text().splitlines() == stage.done("db", "export", *url).splitlines()
+    would = stage.json("db", "prune", "--keep-runs", "1", "--keep-finished", "0", "--dry-run", *url)
+    done = stage.json("db", "prune", "--keep-runs", "1", "--keep-finished", "0", *url)
+    assert (would["dry_run"], done["dry_run"]) == (True, False)
+    assert {key: done[key] for key in ("tasks", "rounds", "runs")} == {
+        key: would[key] for key in ("tasks", "rounds", "runs")
+    }
+    assert done["runs"] + done["rounds"] + done["tasks"] > 0
+    assert stage.json("db", "upgrade", *url)["backup"] is None
+    assert "say what to keep" in stage.refused("db", "prune", *url, code=2)
+    assert "--keep-for" in stage.refused("db", "prune", "--keep-for", "soon", *url, code=2)
+    assert "name the store" in stage.refused("db", "status", code=2)
+    assert "nothere.db" in stage.refused("db", "status", "--store", "sqlite:///nothere.db", code=5)
+    assert stage.done("db", "export", *url, "-o", "no/such/folder/x", code=1) == ""
+    assert stage.json("doctor", *url)["healthy"]
+
+
+def test_a_damaged_store_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    path = tmp_path / "tasks.db"
+    path.write_bytes(b"no database at all" * 300)
+    before = path.read_bytes()
+    for command in (("db", "status"), ("db", "export"), ("db", "upgrade"), ("ls",), ("runs",)):
+        assert "tasks.db" in stage.refused(*command, "--store", "sqlite:///tasks.db", code=5)
+    stage.json("doctor", "--store", "sqlite:///tasks.db", code=8)
+    assert path.read_bytes() == before

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from tickless import __version__
-from tickless.cli.settings import Settings, place_options, shown_options, wants_json
+from tickless.cli.settings import Settings, place_options, places_of, shown_options, wants_json
 from tickless.cli.streams import give_up_output
 from tickless.control.documents import VERSION
 from tickless.control.refusals import Code, Refusal, refusal_of
@@ -63,7 +63,7 @@ class Commands(click.Group):
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command = getattr(module, {"import": "import_"}.get(cmd_name, cmd_name.replace("-", "_")))
         assert isinstance(command, click.Command)
-        return with_options(command, looks="looks" in getattr(command.callback, "__dict__", {}))
+        return with_options(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -79,13 +79,13 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def with_options(command: click.Command, *, looks: bool) -> click.Command:
+def with_options(command: click.Command) -> click.Command:
     """The command with the options of every command, once."""
     if isinstance(command, click.Group):
         for one in command.commands.values():
-            with_options(one, looks="looks" in getattr(one.callback, "__dict__", {}))
+            with_options(one)
     there = {name for parameter in command.params for name in parameter.opts}
-    more = [*(place_options() if looks else ()), *shown_options()]
+    more = [*place_options(places_of(command)), *shown_options()]
     command.params += [option for option in more if not there.intersection(option.opts)]
     return command
 

@@ -10,21 +10,18 @@ import click
 
 from tickless.cli.page import Page
 from tickless.cli.progress import bar
-from tickless.cli.settings import settings
+from tickless.cli.settings import looks_at, settings
 from tickless.control.documents import Document
 from tickless.control.refusals import Code, Refusal
 from tickless.errors import RuleError
+from tickless.observe.text import printable
 from tickless.taskfile.spans import span_of
 
 NEEDED = "name the store: --store sqlite:///tasks.db"
 
 
-def _store_option(command: Any) -> Any:
-    return click.option("--store", "url", metavar="URL", help="The store, such as sqlite:///tasks.db.")(command)
-
-
-def _url(given: str | None) -> str:
-    url = given or settings().store
+def _url() -> str:
+    url = settings().store
     if url is None and settings().file is not None:
         from pathlib import Path
 
@@ -43,39 +40,41 @@ def db() -> None:
 
 
 @db.command(epilog="\b\nexample:\n  tickless db status --store sqlite:///tasks.db --check\n")
-@_store_option
 @click.option("--check", is_flag=True, help="Read the whole file through for damage.")
-def status(url: str | None, check: bool) -> int:
+@looks_at("file", "store")
+def status(check: bool) -> int:
     """Show what a store has: size, schema, tasks by state, who works on it, rows that cannot be used."""
     from tickless.upkeep import status as status_of
 
-    found = status_of(_url(url), check=check)
+    found = status_of(_url(), integrity=check)
     page = Page()
     if page.said.json:
         page.document("db_status", found)
     else:
         _facts(page, found)
-    return Code.FINDINGS if found["problems"] or found["unusable"] else Code.DONE
+    return Code.FINDINGS if found["faults"] or found["unusable"] else Code.DONE
 
 
 def _facts(page: Page, facts: Document) -> None:
     for key, value in facts.items():
-        if isinstance(value, dict):
-            text = ", ".join(f"{name}: {what}" for name, what in value.items()) or "-"
-        elif isinstance(value, list):
-            text = "; ".join(map(str, value)) or "-"
-        else:
-            text = "-" if value is None else f"{value:,}" if type(value) is int else str(value)
-        page.line(f"{key.replace('_', ' '):<20} {text}")
+        page.line(f"{key.replace('_', ' '):<15} {printable(_fact(value), 500)}")
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_fact(what)}" for name, what in value.items()) or "none"
+    if isinstance(value, list):
+        return "; ".join(map(_fact, value)) or "none"
+    return "-" if value is None else f"{value:,}" if type(value) is int else str(value)
 
 
 @db.command(epilog="\b\nexample:\n  tickless db upgrade --store sqlite:///tasks.db\n")
-@_store_option
-def upgrade(url: str | None) -> None:
+@looks_at("file", "store")
+def upgrade() -> None:
     """Bring a store to the schema of this version; a copy of what it was is kept beside it."""
     from tickless.upkeep import upgrade as upgraded
 
-    found = upgraded(_url(url))
+    found = upgraded(_url())
     page = Page()
     if page.said.json:
         page.document("db_upgrade", found)
@@ -92,24 +91,22 @@ examples:
   tickless db prune --store sqlite:///tasks.db --keep-runs 20 --vacuum
 """
 )
-@_store_option
 @click.option("--keep-for", metavar="SPAN", help="Forget what ended longer ago: 12h, 30d.")
 @click.option("--keep-runs", type=click.IntRange(min=0), metavar="N", help="Keep so many runs of each task.")
 @click.option("--keep-finished", type=click.IntRange(min=0), metavar="N", help="Keep so many tasks that have ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
 @click.option("--vacuum", is_flag=True, help="Give the room back to the file system, too.")
-def prune(
-    url: str | None, keep_for: str | None, keep_runs: int | None, keep_finished: int | None, dry_run: bool, vacuum: bool
-) -> None:
+@looks_at("file", "store")
+def prune(keep_for: str | None, keep_runs: int | None, keep_finished: int | None, dry_run: bool, vacuum: bool) -> None:
     """Forget what has ended and is too old or too much. What is pending, and what children wait for, stays."""
     from tickless.upkeep import prune as pruned
 
-    if keep_for is None and keep_runs is None and keep_finished is None:
-        raise Refusal(Code.USAGE, "usage", "say what to keep: --keep-for, --keep-runs, --keep-finished")
+    if keep_for is None and keep_runs is None and keep_finished is None and not vacuum:
+        raise Refusal(Code.USAGE, "usage", "say what to keep: --keep-for, --keep-runs, --keep-finished; or --vacuum")
     span = None if keep_for is None else _span_s(keep_for)
     with bar("prune") as step:
         found = pruned(
-            _url(url),
+            _url(),
             keep_for=span,
             keep_runs=keep_runs,
             keep_finished=keep_finished,
@@ -122,7 +119,8 @@ def prune(
         page.document("db_prune", found)
     else:
         verb = "would be forgotten" if dry_run else "are forgotten"
-        page.line(f"{found['tasks']:,} tasks and {found['runs']:,} runs {verb}")
+        counts = f"{found['tasks']:,} tasks, {found['rounds']:,} rounds and {found['runs']:,} runs"
+        page.line(f"{counts} {verb}; {found['bytes_before']:,} bytes before, {found['bytes_after']:,} now")
 
 
 def _span_s(text: str) -> float:
@@ -133,13 +131,13 @@ def _span_s(text: str) -> float:
 
 
 @db.command(epilog="\b\nexample:\n  tickless db export --store sqlite:///tasks.db > tasks.jsonl\n")
-@_store_option
 @click.option("-o", "--output", metavar="PATH", help="Write it there, and not to standard output.")
-def export(url: str | None, output: str | None) -> None:
+@looks_at("file", "store")
+def export(output: str | None) -> None:
     """Write all tasks and runs as JSON, a document a line."""
     from tickless.upkeep import export as exported
 
-    documents = exported(_url(url))
+    documents = exported(_url())
     if output is None:
         for document in documents:
             print(json.dumps(document, ensure_ascii=False))

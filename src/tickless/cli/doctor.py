@@ -17,7 +17,7 @@ import click
 
 from tickless import __version__
 from tickless.cli.page import Page
-from tickless.cli.settings import looks, settings
+from tickless.cli.settings import looks_at, settings
 from tickless.cli.sources import DEFAULT_FILE, running_of
 from tickless.control import paths
 from tickless.control.refusals import Code
@@ -45,7 +45,7 @@ examples:
   tickless doctor --store sqlite:///tasks.db --json
 """
 )
-@looks
+@looks_at("file", "store")
 def doctor() -> int:
     """Look at this machine, and at a task file or a store if one is named: exit code 8 when something is wrong."""
     findings = [*_machine(), *_file(), *_store()]
@@ -154,12 +154,15 @@ def _store() -> Iterator[Finding]:
     from tickless.upkeep import status
 
     try:
-        found = status(url, check=True)
+        found = status(url, integrity=True)
     except TicklessError as error:
         yield Finding("bad", url, str(error))
         return
-    yield Finding("ok", url, f"{found['path']}: schema {found['schema']}, {sum(found['tasks'].values())} tasks")
-    for id, why in found["unusable"].items():
-        yield Finding("bad", url, f"task {id}: {why}")
-    for line in found["problems"]:
+    newest = found["newest_version"]
+    yield Finding("ok", url, f"{found['path']}: {sum(found['tasks'].values())} tasks")
+    if found["version"] != newest:
+        yield Finding("note", url, f"is of version {found['version']}, and today's is {newest}: tickless db upgrade")
+    for one in found["unusable"]:
+        yield Finding("bad", url, f"task {one['id']}: {one['reason']}")
+    for line in found["faults"]:
         yield Finding("bad", url, line)

@@ -62,6 +62,9 @@ def _option(*names: str, **more: Any) -> click.Option:
     return click.Option(names, expose_value=False, callback=_note, **more)
 
 
+PLACES = ("app", "file", "store", "socket")
+
+
 def shown_options() -> list[click.Parameter]:
     """Of every command."""
     return [
@@ -75,23 +78,36 @@ def shown_options() -> list[click.Parameter]:
     ]
 
 
-def place_options() -> list[click.Parameter]:
-    """Of every command that looks at a scheduler."""
-    return [
+def place_options(places: Sequence[str] = PLACES) -> list[click.Parameter]:
+    """Of a command that looks at these places."""
+    options = [
         _option("--app", metavar="MODULE:NAME", help="A Scheduler in a Python module, or in a file: FILE.py:NAME."),
         _option("-f", "--file", metavar="FILE", help="A task file or a crontab; the scheduler that runs it, if any."),
         _option("--store", metavar="URL", help="A store, such as sqlite:///tasks.db; nothing is imported."),
         _option("--socket", metavar="PATH", help="The socket of a running scheduler."),
     ]
-
-
-PLACES = ("app", "file", "store", "socket")
+    return [option for option in options if option.name in places]
 
 
 def looks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a command as one that looks at a scheduler."""
-    command.__dict__["looks"] = True
-    return command
+    """Mark a command as one that looks at a scheduler, wherever it is."""
+    return looks_at(*PLACES)(command)
+
+
+def looks_at(*places: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a command as one that looks at some places only."""
+
+    def mark(command: Callable[..., Any]) -> Callable[..., Any]:
+        command.__dict__["places"] = places
+        return command
+
+    return mark
+
+
+def places_of(command: click.Command) -> tuple[str, ...]:
+    """Where the command looks."""
+    found: tuple[str, ...] = getattr(command.callback, "__dict__", {}).get("places", ())
+    return found
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

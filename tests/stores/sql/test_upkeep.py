@@ -377,17 +377,17 @@ def test_export_gives_everything_in_its_order(full: House, tmp_path: Path) -> No
     json.dumps(documents)
     assert {one["v"] for one in documents} == {1}
     assert documents[0] == {"v": 1, "kind": "store", "path": str(full.path), "schema": NEWEST}
-    tasks = {one["id"]: one for one in of_kind("task", documents)}
+    tasks = {one["id"]: one for one in of_kind("stored_task", documents)}
     beat, broken = tasks["beat"], tasks["broken"]
     assert (beat["args"], beat["when"], beat["next_fire"]) == ([1, "a"], "every 1h", "2024-01-01T06:00:00Z")
     assert (beat["policy"], beat["state"], beat["recurring"], beat["run"]) == ({"tags": ["t"]}, "pending", True, None)
     assert broken["when"] == "0 */2 * * * UTC"
     assert (tasks["once"]["state"], tasks["once"]["when"], tasks["once"]["run"]["error"]) == ("succeeded", None, None)
     assert (tasks["gone"]["state"], tasks["gone"]["reason"]) == ("succeeded", "max_runs")
-    assert [one["due"] for one in of_kind("run", documents) if one["task"] == "beat"] == [
+    assert [one["due"] for one in of_kind("stored_run", documents) if one["task"] == "beat"] == [
         f"2024-01-01T0{hour}:00:00Z" for hour in range(1, 6)
     ]
-    rounds = of_kind("round", documents)
+    rounds = of_kind("stored_round", documents)
     assert [(one["flow"], one["due"], one["state"]) for one in rounds] == [
         ("etl", f"2024-01-01T0{hour}:00:00Z", "succeeded") for hour in (2, 4)
     ]
@@ -399,14 +399,16 @@ def test_export_agrees_with_what_the_program_shows(full: House) -> None:
     documents = list(export(full.url))
     with closing(full.make()) as scheduler:
         infos = {info.id: info for info in scheduler.tasks()}
-        assert infos.keys() == {one["id"] for one in of_kind("task", documents)}
-        for one in of_kind("task", documents):
+        assert infos.keys() == {one["id"] for one in of_kind("stored_task", documents)}
+        for one in of_kind("stored_task", documents):
             info = infos[one["id"]]
             assert (one["state"], one["reason"]) == (info.state, info.reason if info.state != "pending" else None)
             fire = None if info.next_fire is None else info.next_fire.isoformat().replace("+00:00", "Z")
             assert one["next_fire"] == fire
         for id in ("beat", "broken", "etl"):
-            assert len([one for one in of_kind("run", documents) if one["task"] == id]) == len(scheduler.runs(id))
+            assert len([one for one in of_kind("stored_run", documents) if one["task"] == id]) == len(
+                scheduler.runs(id)
+            )
 
 
 def test_export_is_of_one_instant_though_a_program_goes_on(full: House) -> None:
@@ -419,17 +421,17 @@ def test_export_is_of_one_instant_though_a_program_goes_on(full: House) -> None:
         program.schedule(note, id="new")
         full.clock.advance(1)
     rest = list(documents)
-    tasks = {one["id"]: one for one in of_kind("task", [*first, *rest])}
+    tasks = {one["id"]: one for one in of_kind("stored_task", [*first, *rest])}
     assert "new" not in tasks
     assert tasks["beat"]["state"] == "pending"
-    assert len([one for one in of_kind("run", rest) if one["task"] == "beat"]) == 5
+    assert len([one for one in of_kind("stored_run", rest) if one["task"] == "beat"]) == 5
 
 
 def test_export_shows_what_is_damaged_as_text_and_goes_on(full: House) -> None:
     rows(
         full.path, "UPDATE tasks SET args = '{', rule = 'x', policy = '[', more = 'y', trouble = 'no' WHERE id = 'beat'"
     )
-    tasks = {one["id"]: one for one in of_kind("task", list(export(full.url)))}
+    tasks = {one["id"]: one for one in of_kind("stored_task", list(export(full.url)))}
     assert (tasks["beat"]["args"], tasks["beat"]["rule"], tasks["beat"]["when"]) == ("{", "x", None)
     assert (tasks["beat"]["policy"], tasks["beat"]["unusable"]) == ("[", "no")
     assert "etl" in tasks

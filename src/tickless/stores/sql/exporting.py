@@ -60,7 +60,7 @@ def task_of(row: tuple[Any, ...]) -> Document:
     is_planned = at is not None and state != "pending" and ended is None
     call = _read(args) if args is not None and work != FLOW else {}
     return _document(
-        "task",
+        "stored_task",
         number=seq,
         id=f"#{seq}" if id is None else id,
         name=name,
@@ -109,7 +109,7 @@ def run_of(task: str, row: tuple[Any, ...]) -> Document:
     extra = form if type(form) is dict else {}
     fires = extra["fires"] if _is_pair(extra.get("fires")) else (1, None)
     return _document(
-        "run",
+        "stored_run",
         task=task,
         number=no,
         due=_time(due),
@@ -130,7 +130,7 @@ def round_of(flow: str, row: tuple[Any, ...]) -> Document:
     form = _read(more)
     told = _special(form if type(form) is dict else {}).get("round", {})
     return _document(
-        "round",
+        "stored_round",
         flow=flow,
         number=seq,
         id=told.get("id"),
