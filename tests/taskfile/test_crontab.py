@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.taskfile.fixtures import command
+from tickless.taskfile import machine
 from tickless.taskfile.crontab import read_crontab
 from tickless.taskfile.machine import users
 from tickless.taskfile.values import FileError, TaskDef, TaskFile
@@ -172,6 +173,12 @@ def test_what_cron_would_do_and_is_not_done_is_told() -> None:
     ]
 
 
+def test_bytes_that_are_no_utf_8_are_told_unless_they_are_in_a_comment() -> None:
+    """In life: a path in Latin-1, and the task file has another one."""
+    (warning,) = read("# caf\udce9\n0 5 * * * cat caf\udce9").warnings
+    assert warning.startswith("line 2: holds bytes that are no UTF-8")
+
+
 # The zone
 
 
@@ -199,6 +206,18 @@ def test_a_zone_that_is_said_counts_more_than_that_of_the_machine(monkeypatch: p
     given, said = read("1 2 * * * x\nCRON_TZ=Asia/Tokyo\n1 2 * * * y", timezone="Europe/Paris").tasks
     assert (getattr(given.when, "tz", ""), getattr(said.when, "tz", "")) == ("Europe/Paris", "Asia/Tokyo")
     assert (given.when_text, said.when_text) == ("1 2 * * *", "1 2 * * * Asia/Tokyo")
+
+
+def test_a_machine_that_says_no_zone_is_told_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In life: a bare image, in which clocks show UTC, and nobody has said so."""
+    monkeypatch.delenv("TZ", raising=False)
+    monkeypatch.setattr(machine, "_LOCALTIME", tmp_path / "none")
+    monkeypatch.setattr(machine, "_TIMEZONE", tmp_path / "none")
+    file = read("30 2 * * * x", timezone=None)
+    assert file.timezone == "UTC"
+    assert file.warnings == (
+        "times are read in UTC, since nothing says the zone of this machine; CRON_TZ=Area/City does",
+    )
 
 
 def test_a_crontab_without_times_asks_for_no_zone(monkeypatch: pytest.MonkeyPatch) -> None:

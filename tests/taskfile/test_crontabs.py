@@ -10,6 +10,7 @@ import pytest
 from tests.taskfile.fixtures import CRONTABS, EXPECTED, HOME, command, crontab, meanings, text_of
 from tickless.instants import Instant, datetime_of, instant_of
 from tickless.rules import Rule
+from tickless.taskfile.difference import difference
 from tickless.taskfile.machine import home_of
 from tickless.taskfile.read import read
 from tickless.taskfile.write import to_toml
@@ -81,6 +82,7 @@ def test_a_crontab_that_is_written_as_a_task_file_means_the_same(name: str, tmp_
     again = read(tmp_path / "tasks.toml", to_toml(file))
     assert meanings(again) == meanings(file)
     assert again.timezone == file.timezone
+    assert difference(file, again) == ()
     assert to_toml(again).partition("timezone")[2] == to_toml(file).partition("timezone")[2]
 
 

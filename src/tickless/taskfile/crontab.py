@@ -35,6 +35,7 @@ _NO_TEXT = re.compile(
 )
 """Comments that say nothing of the entry below: names of the columns, marks of what writes crontabs, nothing at all."""
 
+_NO_UTF_8 = re.compile("[\ud800-\udfff]")
 _LONGEST = 1_000
 """Characters of a message."""
 
@@ -118,6 +119,10 @@ class _Reading:
         if line.strip():
             if "\0" in line:
                 raise Wrong("holds a NUL, which no command can be given")
+            if _NO_UTF_8.search(line):
+                self.warn(
+                    f"{place}: holds bytes that are no UTF-8; a task file has none, so a copy is not the same there"
+                )
             variable = variable_of(line)
             if variable is None:
                 task = self._entry(line, place)
