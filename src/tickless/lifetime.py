@@ -111,9 +111,11 @@ def beside(bell: SignalBell, call: Callable[[], T]) -> T:
         finally:
             bell.ring()
 
-    threading.Thread(target=body, name="tickless-end", daemon=True).start()
+    thread = threading.Thread(target=body, name="tickless-end", daemon=True)
+    thread.start()
     while not future.done():
         bell.wait()
+    thread.join()
     return future.result()
 
 

@@ -242,6 +242,7 @@ class Scheduler:
     pause = verbs.pause
     resume = verbs.resume
     run_now = verbs.run_now
+    backfill = verbs.backfill
 
     # Flows
 
@@ -278,6 +279,8 @@ class Scheduler:
         self._check_fork()
         counts = self._store.pools()
         self._look()
+        if self._durable is not None and self._durable.stands_in:
+            return {name: PoolInfo(name, 0, *of) for name, of in counts.items()}
         return {name: PoolInfo(name, pool.slots, *counts[name]) for name, pool in self._pools.items()}
 
     def limits(self) -> dict[str, LimitInfo]:
@@ -299,11 +302,6 @@ class Scheduler:
         """Since when the store has not answered, aware UTC; None: it does. In memory always None."""
         since = self._dispatcher.down_since
         return None if since is None else datetime_of(since)
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether its tasks outlive it."""
-        return self._durable is not None
 
     @property
     def phase(self) -> Phase:
@@ -347,6 +345,8 @@ class Scheduler:
         What was declared enters the store, all of it or nothing; when it raises, it may be tried again.
         """
         self._check_fork()
+        if self._durable is not None:
+            self._durable.check_start()
         if self._phase in ("new", "running"):
             self._declared.enter(self)
         with self._lifetime:

@@ -75,6 +75,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         ("task", {"id": "etl"}),
         ("runs", {}),
         ("runs", {"id": "beat", "limit": 3, "failed": True}),
+        ("backfill", {"id": "beat", "start": "2020-01-01T00:00:00Z", "end": "2020-01-02T00:00:00Z", "dry_run": True}),
         ("graph", {}),
         ("graph", {"id": "etl"}),
         ("health", {}),
@@ -169,7 +170,7 @@ def test_the_socket_is_for_its_user_alone(stage: Stage) -> None:
     assert stat.S_IMODE(stage.path.stat().st_mode) == 0o600
 
 
-def test_a_second_scheduler_of_the_same_file_is_refused(stage: Stage) -> None:
+def test_BUG_041_a_second_scheduler_of_the_same_file_is_refused(stage: Stage) -> None:
     """In life: two of them do every task twice, and commands reach one of them by chance."""
     with pytest.raises(Refusal, match="runs already") as caught:
         Server(stage.path, stage.subject, dict)

@@ -46,6 +46,8 @@ FLOORS: dict[str, int] = {
     "tickless.hands": 4,
     "tickless.durable": 4,
     "tickless.places": 4,
+    "tickless.strangers": 4,
+    "tickless.upkeep": 4,
     "tickless.verbs": 4,
     "tickless.simulation": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,

@@ -127,10 +127,18 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return ON_SIGNAL
     except TicklessError as error:
-        return tell(said, refusal_of(error))
+        return tell(said, _refusal_of(error))
     except OSError as error:  # a full disk under standard output; what is about files of ours is caught where it is
         give_up_output()
         return tell(said, Refusal(Code.FAILED, "system", f"cannot write: {error.strerror or error}"))
+
+
+def _refusal_of(error: TicklessError) -> Refusal:
+    from tickless.taskfile.values import FileError  # only where something went wrong
+
+    if isinstance(error, FileError):
+        return Refusal(Code.NOT_LOADED, "file", str(error))
+    return refusal_of(error)
 
 
 def tell(said: Settings, refusal: Refusal) -> int:
@@ -141,6 +149,7 @@ def tell(said: Settings, refusal: Refusal) -> int:
         error = {"code": int(refusal.code), "word": refusal.word, "message": str(refusal)}
         print(json.dumps({"v": VERSION, "kind": "error", "error": error}), file=sys.stderr)
     else:
+        sys.stderr.write(getattr(refusal, "traceback", ""))
         for line in str(refusal).split("\n"):
             print(f"tickless: {printable(line, 1_000)}", file=sys.stderr)
     return int(refusal.code)

@@ -42,5 +42,11 @@ def backfill(task: str, start: str, until: str, again: bool, dry_run: bool) -> i
     page.header(answer)
     for run in answer["runs"]:
         page.line(run["run"])
+    if not answer["runs"]:
+        page.line(
+            "no run is wanted: each fire in that span has succeeded, or there is none; a rule such as `every 2 days` "
+            "counts from when it was scheduled, and has none before"
+        )
+        return Code.DONE
     page.line(f"{len(answer['runs'])} runs {'would be made' if dry_run else 'are made, one after another'}")
     return Code.DONE

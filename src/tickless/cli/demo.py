@@ -23,7 +23,7 @@ SOURCE = """\
 def demo() -> int:
     """Five seconds of a scheduler at work: a recurring task, a retry, a result that is handed on, a clean-up."""
     said = settings()
-    voice = Voice(as_json=said.json, quiet=said.quiet > 0)
+    voice = Voice(said)
     if not said.json and not said.quiet:
         print(f"What you see is this:\n\n{SOURCE}")
     scheduler = demonstration()

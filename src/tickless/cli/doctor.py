@@ -22,7 +22,7 @@ from tickless.cli.sources import DEFAULT_FILE, running_of
 from tickless.control import paths
 from tickless.control.refusals import Code
 from tickless.errors import TicklessError
-from tickless.stores.sql.sqlite import OLDEST_SQLITE
+from tickless.stores.sql.header import OLDEST_SQLITE
 
 Level = Literal["ok", "note", "bad"]
 EXTRAS = {"rrule": "dateutil", "cli": "rich"}

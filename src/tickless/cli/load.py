@@ -12,6 +12,7 @@ from types import ModuleType, TracebackType
 
 from tickless.control.refusals import Code, Refusal
 from tickless.errors import shown
+from tickless.observe.text import error_line
 from tickless.scheduler import Scheduler
 
 DEFAULT_NAME = "scheduler"
@@ -21,8 +22,10 @@ _MISSING = object()
 class NotFound(Refusal):
     """The target names no scheduler, or its file cannot be loaded. The message says what to do."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, traceback: str = "") -> None:
         super().__init__(Code.NOT_LOADED, "not_loaded", message)
+        self.traceback = traceback
+        """Of what a file raised, from its own first line on."""
 
 
 def load(target: str) -> Scheduler:
@@ -30,7 +33,7 @@ def load(target: str) -> Scheduler:
 
     Runs the file as a module, its folder first on `sys.path`, as `python FILE.py` has it; `__name__` is the file's
     name without `.py`, so that what stands under `if __name__ == "__main__":` is left alone.
-    Raises NotFound. What the file itself raises has been printed by then, from the file's own first line on.
+    Raises NotFound, which has the traceback of what the file itself raises.
     """
     path, name = split(target)
     return _scheduler_of(import_file(path), path, name)
@@ -48,7 +51,14 @@ def app_of(target: str) -> Scheduler:
     if not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
         raise NotFound(f"{target!r} names no scheduler; write MODULE:NAME, or FILE.py:NAME")
     sys.path.insert(0, str(Path.cwd()))
-    found = _guarded(lambda: importlib.import_module(module), f"module {module}")
+    try:
+        found = _guarded(lambda: importlib.import_module(module), f"module {module}")
+    except NotFound as refusal:
+        if f"No module named '{module}'" in str(refusal):
+            raise NotFound(
+                f"there is no module {module}; it is looked for in this folder and in what is installed"
+            ) from None
+        raise
     assert isinstance(found, ModuleType)
     return _scheduler_of(found, module, name)
 
@@ -96,13 +106,13 @@ def import_file(path: Path) -> ModuleType:
 
 
 def _guarded(call: object, what: str) -> object:
-    """What the call of foreign code returns. Its error is printed without our own frames; then NotFound."""
+    """What the call of foreign code returns. Raises NotFound, with the traceback of its error without our frames."""
     assert callable(call)
     try:
         return call()
     except Exception as error:  # noqa: BLE001 - a file may raise anything; it is told, and is our exit code 4
-        traceback.print_exception(type(error), error, _theirs(error.__traceback__))
-        raise NotFound(f"{what} raised {type(error).__name__}, see above; nothing was run") from None
+        shown_ = "".join(traceback.format_exception(type(error), error, _theirs(error.__traceback__)))
+        raise NotFound(f"{what} raised {error_line(error)}; nothing was run", shown_) from None
     except SystemExit as error:
         raise NotFound(
             f"{what} called sys.exit({shown(error.code)}) before anything was run; "

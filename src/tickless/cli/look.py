@@ -36,15 +36,19 @@ def ls(states: tuple[str, ...], tag: str | None, recurring: bool | None) -> None
         page.document("tasks", answer)
         return
     page.header(answer)
-    page.table(("TASK", "STATE", "NEXT", "LAST", "WHEN"), [_row(page, task) for task in answer["tasks"]], "WHEN")
+    more = [("POOL", "pool"), ("TAGS", "tags")] if page.said.verbose else []
+    heads = ["TASK", "STATE", "NEXT", "LAST", *(head for head, _ in more), "WHEN"]
+    page.table(heads, [_row(page, task, [key for _, key in more]) for task in answer["tasks"]], "WHEN")
     for id, why in answer["unusable"].items():
         page.line(f"cannot be used: {printable(id)}: {printable(why, 500)}", "red")
 
 
-def _row(page: Page, task: Document) -> tuple[str, ...]:
+def _row(page: Page, task: Document, more: list[str]) -> list[str]:
     last = task["last_run"]
     ended = "-" if last is None else last["state"]
-    return task["id"], state_of(task), page.when(task["next_fire"] or task["retry_at"]), ended, task["when"] or "once"
+    others = [", ".join(task[key]) or "-" if type(task[key]) is list else str(task[key]) for key in more]
+    when = page.when(task["next_fire"] or task["retry_at"])
+    return [task["id"], state_of(task), when, ended, *others, task["when"] or "once"]
 
 
 @click.command(

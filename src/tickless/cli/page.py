@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, tzinfo
@@ -17,6 +16,7 @@ from tickless.instants import SECOND_US, Instant, datetime_of
 from tickless.observe.text import printable, span_text
 
 NARROWEST = 80
+NARROWEST_COLUMN = 12
 COLOURS = {
     "succeeded": "green",
     "failed": "red",
@@ -45,6 +45,9 @@ class Page:
     def header(self, answer: Document) -> None:
         """Where the answer is from, and which zone the times are in; not with -q."""
         source = answer.get("source")
+        if source is not None and self.said.tz is None and source.get("tz"):
+            self.said.tz = source["tz"]  # a task file says in which zone it thinks
+            self.zone = self.said.zone()
         if self.said.quiet or source is None:
             return
         where = printable(str(source["where"]), 200)
@@ -86,14 +89,17 @@ class Page:
         from rich.table import Table
         from rich.text import Text
 
+        console = self._console()
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        for head in heads:
-            table.add_column(head, no_wrap=True, overflow="ellipsis", ratio=1 if head == grows else None)
+        for head, width in zip(heads, fitting(heads, rows, grows, console.width), strict=True):
+            table.add_column(head, no_wrap=True, overflow="ellipsis", width=width)
         for row in rows:
             table.add_row(*(Text(cell, style=COLOURS.get(cell, "")) for cell in row))
-        self._console().print(table)
+        console.print(table)
 
     def _console(self) -> Any:
+        import shutil  # here only, as what follows: a page without colours begins sooner
+
         from rich.console import Console
 
         width = shutil.get_terminal_size((NARROWEST, 24)).columns
@@ -111,6 +117,17 @@ class Page:
 
     def took(self, seconds: float | None) -> str:
         return "-" if seconds is None else span_text(round(seconds * SECOND_US))
+
+
+def fitting(heads: Sequence[str], rows: Sequence[Sequence[str]], grows: str, room: int) -> list[int]:
+    """How wide each column may be so that all fit: what `grows` is cut first, then the first column."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    over = sum(widths) + len(_GAP) * len(widths) - room
+    for place in (heads.index(grows) if grows else 0, 0):
+        cut = max(0, min(over, widths[place] - NARROWEST_COLUMN))
+        widths[place] -= cut
+        over -= cut
+    return widths
 
 
 def state_of(task: Document) -> str:

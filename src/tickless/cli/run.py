@@ -58,7 +58,7 @@ def run(target: str, socket: str | None, no_socket: bool, stop_after: float) -> 
     What tasks print goes to standard output, the live log to standard error; with --json all of it is JSON lines on
     standard output. A task file is read again when it changes, and on SIGHUP.
     """
-    voice = Voice(as_json=settings().json, quiet=settings().quiet > 0)
+    voice = Voice(settings())
     place = None if no_socket else Path(socket) if socket else paths.socket_of(target)
     if is_python(target):
         return run_app(target, voice, place)
@@ -71,7 +71,7 @@ def run_one(target: str, task: str, timeout: float | None) -> int:
     """One task of a task file that nobody runs, here and now."""
     from tickless.cli.serve import run_part
 
-    return run_part(Path(target), task, Voice(as_json=settings().json, quiet=settings().quiet > 0), timeout)
+    return run_part(Path(target), task, Voice(settings()), timeout)
 
 
 def is_python(target: str) -> bool:

@@ -192,7 +192,11 @@ def _part(file: TaskFile, task: str) -> TaskDef | FlowDef:
 
 def _now(part: TaskDef | FlowDef) -> TaskDef | FlowDef:
     """The same without its rule, and without what is about a rule."""
-    return replace(part, when=None, options={key: part.options[key] for key in part.options if key not in ABOUT_FIRES})
+    return replace(
+        part,
+        when=None,
+        options={key: part.options[key] for key in part.options if key == "tags" or key not in ABOUT_FIRES},
+    )
 
 
 def _tell_changes(path: Path, changes: Sequence[Change], voice: Voice) -> None:

@@ -12,7 +12,6 @@ import click
 
 from tickless.control.refusals import Code, Refusal
 from tickless.errors import RuleError
-from tickless.rules.zones import zone_of
 
 
 @dataclass
@@ -35,6 +34,8 @@ class Settings:
         """The zone of --tz; None where nothing was said: the machine's own. Raises Refusal."""
         if self.tz is None:
             return None
+        from tickless.rules.zones import zone_of  # the rules are a third of a command's start
+
         try:
             return zone_of(self.tz, "--tz")
         except RuleError as error:
@@ -69,7 +70,7 @@ def shown_options() -> list[click.Parameter]:
         _option("--tz", metavar="ZONE", help="Show times in this zone; by default the machine's own."),
         _option("--no-color", is_flag=True, help="No colours. So does NO_COLOR in the environment."),
         _option("-q", "--quiet", count=True, help="Say less: no header."),
-        _option("-v", "--verbose", count=True, help="Say more."),
+        _option("-v", "--verbose", count=True, help="Say more: starts, pools and tags."),
         _option("--yes", is_flag=True, help="Do not ask back."),
     ]
 

@@ -52,7 +52,7 @@ class Local:
     @property
     def lasts(self) -> bool:
         """Whether what is changed here is there for others, and later."""
-        return self.subject.scheduler.is_durable
+        return self.subject.scheduler._durable is not None
 
     def ask(self, question: str, timeout_s: float | None = PATIENCE_S, /, **given: Any) -> Document:
         from tickless.control.questions import answer  # a remote one answers by itself
@@ -141,8 +141,9 @@ def _file(target: str) -> Source:
     running = running_of(target)
     if running is not None:
         return running
-    if target.rpartition(":")[2].isidentifier() or target.endswith(".py"):
+    if target.endswith(".py") or (not os.path.exists(target) and target.rpartition(":")[1]):
         return _app(target)
     from tickless.taskfile.build import looked_at
 
-    return Local(looked_at(Path(target)), {"kind": "file", "where": target})
+    file, subject = looked_at(Path(target))
+    return Local(subject, {"kind": "file", "where": target, "tz": file.timezone})

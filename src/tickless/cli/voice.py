@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Any
 
+from tickless.cli.settings import Settings
 from tickless.clocks import SystemClock
 from tickless.control.documents import VERSION, event_document, moment
 from tickless.observe.console import ConsoleObserver
@@ -21,9 +22,11 @@ _lock = Lock()
 class Voice:
     """`say` tells one thing, on one line."""
 
-    def __init__(self, *, as_json: bool, quiet: bool = False) -> None:
-        self.as_json = as_json
-        self._quiet = quiet
+    def __init__(self, said: Settings) -> None:
+        self.as_json = said.json
+        self.verbose = said.verbose > 0
+        """Whether starts are told, too."""
+        self._quiet = said.quiet > 0
 
     def say(self, line: str, level: str = "info") -> None:
         """Not with -q, unless the level is "error"."""

@@ -12,6 +12,8 @@ from pathlib import Path
 _CLOSE_WRITE, _MOVED_TO, _CREATE = 0x008, 0x080, 0x100
 _CLOEXEC, _NONBLOCK = 0o2000000, 0o4000
 _HEAD = struct.Struct("iIII")
+MOST_LINKS = 40
+"""As many as the system follows."""
 
 
 class Watch:
@@ -22,19 +24,23 @@ class Watch:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._names: set[bytes] = set()
         self._number: int | None = None
         if not sys.platform.startswith("linux"):
             return
-        libc = ctypes.CDLL(None, use_errno=True)
-        number = libc.inotify_init1(_CLOEXEC | _NONBLOCK)
-        if number < 0:  # the user's instances are used up
-            return
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        number = self._libc.inotify_init1(_CLOEXEC | _NONBLOCK)
+        if number >= 0:  # else the user's instances are used up
+            self._number = number
+            self._look_at_places()
+
+    def _look_at_places(self) -> None:
+        """Where a link leads may be another place by now."""
         mask = ctypes.c_uint32(_CLOSE_WRITE | _MOVED_TO | _CREATE)
-        for place in _places(path):
-            if libc.inotify_add_watch(number, os.fsencode(place.parent), mask) >= 0:
-                self._names.add(os.fsencode(place.name))
-        self._number = number
+        for place in _places(self._path):
+            self._libc.inotify_add_watch(self._number, os.fsencode(place.parent), mask)
+            self._names.add(os.fsencode(place.name))
 
     def fileno(self) -> int | None:
         return self._number
@@ -48,6 +54,8 @@ class Watch:
             try:
                 data = os.read(self._number, 65_536)
             except BlockingIOError:
+                if changed:
+                    self._look_at_places()
                 return changed
             at = 0
             while at < len(data):
@@ -63,13 +71,16 @@ class Watch:
 
 
 def _places(path: Path) -> list[Path]:
-    """The path itself and, through links, each place at which its content could be changed."""
-    places = [Path(os.path.abspath(path))]
-    while places[-1].is_symlink() and len(places) < 40:
-        places.append(Path(os.path.join(places[-1].parent, os.readlink(places[-1]))))
-    real = Path(os.path.realpath(path))
-    if real not in places:
-        places.append(real)
-    if places[0].parent != real.parent:  # a link among the folders, as a ConfigMap has it
-        places.append(Path(os.path.realpath(places[0].parent)))
-    return places
+    """Each link on the way to the file, and the file itself: where its content could be changed."""
+    places: list[Path] = []
+    here, left = Path("/"), list(reversed(Path(os.path.abspath(path)).parts[1:]))
+    while left and len(places) < MOST_LINKS:
+        place = here / left.pop()
+        if place.is_symlink():
+            places.append(place)
+            target = Path(os.readlink(place))
+            here = Path("/") if target.is_absolute() else here
+            left += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+        else:
+            here = here.parent if place.name == ".." else place
+    return [*places, here]

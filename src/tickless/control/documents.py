@@ -6,11 +6,13 @@ Instants are ISO 8601 in UTC with a Z, lengths of time are seconds. A key is alw
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tickless.instants import SECOND_US, Instant, datetime_of
-from tickless.records import Event, LimitInfo, PoolInfo, Run, TaskInfo
-from tickless.round_info import RoundInfo, RoundTask
+
+if TYPE_CHECKING:
+    from tickless.records import Event, LimitInfo, PoolInfo, Run, TaskInfo
+    from tickless.round_info import RoundInfo, RoundTask
 
 VERSION = 1
 Document = dict[str, Any]
@@ -28,10 +30,10 @@ def moment_of(when: datetime) -> str:
 def run_name(task_id: str, due_us: Instant | None) -> str:
     """The name of a run: its task's id and the instant that it was planned for.
 
-    A task of a round has one run, and an id with the round's instant in it already.
+    A task of a round, and one of a backfill, has one run, and an id with the instant in it already.
     """
     flow, at, rest = task_id.partition("@")
-    if due_us is None or (flow and at and "/" in rest):
+    if due_us is None or (flow and at and ("/" in rest or rest == moment(due_us))):
         return task_id
     return f"{task_id}@{moment(due_us)}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +23,7 @@ def folder() -> Path:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         return Path(runtime) / "tickless"
-    return Path(tempfile.gettempdir()) / f"tickless-{os.getuid()}"
+    return Path(os.environ.get("TMPDIR") or "/tmp") / f"tickless-{os.getuid()}"
 
 
 def made_folder() -> Path:

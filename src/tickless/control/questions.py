@@ -124,14 +124,14 @@ def run_now(subject: Subject, *, id: str, wait: float | None = None) -> Document
     """Have it run now. `wait`: until it has ended, for at most so many seconds (0: for as long as it takes)."""
     info = subject.task(id)
     if wait is None:
-        return {"run": run_document(subject.scheduler.run_now(info)), "waited": False}
+        return {"run": run_document(subject.scheduler.run_now(info))}
     if subject.events is None or not subject.runs_here:
         raise Refusal(
             Code.REFUSED, "not_running", f"run-now {id} --wait: no scheduler runs here that could be waited for"
         )
     from tickless.control.waiting import awaited  # only who waits needs it
 
-    return {"run": run_document(awaited(subject, info, subject.events, wait)), "waited": True}
+    return {"run": run_document(awaited(subject, info, subject.events, wait))}
 
 
 def retry(subject: Subject, *, id: str) -> Document:
@@ -212,6 +212,15 @@ def _each(
     return {"changed": [{"id": info.id, "count": call(task=info)} for info in [subject.task(id) for id in ids]]}
 
 
+def backfill(
+    subject: Subject, *, id: str, start: str, end: str, again: bool = False, dry_run: bool = False
+) -> Document:
+    """Have it run for each of its fires from `start` to before `end`."""
+    first, last = datetime.fromisoformat(start), datetime.fromisoformat(end)
+    made = subject.scheduler.backfill(subject.task(id), first, last, again=again, dry_run=dry_run)
+    return {"runs": [run_document(run) for run in made], "dry_run": dry_run}
+
+
 def graph(subject: Subject, *, id: str | None = None) -> Document:
     """Tasks and what they wait for: of one flow or round, or of all that are listed."""
     if id is not None:
@@ -285,7 +294,8 @@ def health(subject: Subject) -> Document:
 
 
 ANSWERS: dict[str, Callable[..., Document]] = {
-    one.__name__: one for one in (tasks, task, runs, logs, run_now, retry, cancel, pause, resume, graph, events, health)
+    one.__name__: one
+    for one in (tasks, task, runs, logs, run_now, retry, cancel, pause, resume, backfill, graph, events, health)
 }
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tickless.control.broadcast import Broadcast
 from tickless.errors import UnknownTask, shown
-from tickless.records import Run, TaskInfo
-from tickless.round import Round
-from tickless.scheduler import Scheduler
+
+if TYPE_CHECKING:  # who asks over the socket does not wait for the import of a scheduler
+    from tickless.control.broadcast import Broadcast
+    from tickless.records import Run, TaskInfo
+    from tickless.round import Round
+    from tickless.scheduler import Scheduler
 
 
 class Kept(Protocol):

@@ -45,6 +45,7 @@ from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
 from tickless.round_info import RoundInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
+from tickless.stores import beside
 from tickless.stores.stopping import StopEvent, stop_event
 
 _NO_WAIT = (False,)
@@ -450,7 +451,7 @@ class MemoryStore:
         with self._hold, self.lock:
             return run_of(task, by_hand.run_now(self.machine, task, now, asked))
 
-    # Rounds
+    backfill = beside.in_memory
 
     def rounds(self, flow: TaskRecord) -> list[tuple[TaskRecord, str]]:
         with self._hold, self.lock:

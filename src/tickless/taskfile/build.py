@@ -6,15 +6,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tickless.commands.children import Children
 from tickless.commands.command import Command
-from tickless.commands.kept import Outputs
-from tickless.commands.lines import Lines
-from tickless.commands.python import PythonWork
 from tickless.control.subject import Subject
 from tickless.errors import PayloadError, TicklessError
 from tickless.observe import Observer
@@ -22,9 +19,16 @@ from tickless.observe.text import error_line
 from tickless.pools import Pool
 from tickless.scheduler import Scheduler
 from tickless.states import DEFAULT_POOL
-from tickless.stores.sql.sqlite import parse
+from tickless.stores.sql.address import parse
 from tickless.taskfile.read import read
 from tickless.taskfile.values import FileError, FlowDef, Problem, PythonCall, TaskDef, TaskFile, part_id
+
+PREFIX = "task:"
+"""Before the name of a task, as the name of its work in a store: no function has such a name."""
+if TYPE_CHECKING:
+    from tickless.commands.children import Children
+    from tickless.commands.kept import Outputs
+    from tickless.commands.lines import Lines
 
 DEFAULT_SLOTS = 1_000
 """Commands cost no thread of ours; cron starts as many as there are."""
@@ -42,13 +46,20 @@ class FileWorks:
 
     def put(self, works: Mapping[str, Work]) -> None:
         """These from now on; a run that goes on keeps what it has."""
-        self._names = {id(work): name for name, work in works.items()}
-        self._by_name = dict(works)
+        self._names = {id(work): PREFIX + name for name, work in works.items()}
+        self._by_name = {PREFIX + name: work for name, work in works.items()}
+
+    def add(self, works: Mapping[str, Work]) -> None:
+        """These as well, for as long as both files count."""
+        self._names |= {id(work): PREFIX + name for name, work in works.items()}
+        self._by_name |= {PREFIX + name: work for name, work in works.items()}
 
     def resolve(self, name: str) -> Work:
         work = self._by_name.get(name)
         if work is None:
-            raise PayloadError(f"work {name!r}: the task file has no such task any more; put it back, or cancel it")
+            raise PayloadError(
+                f"the task file has no task {name.removeprefix(PREFIX)!r} any more; put it back, or cancel it"
+            )
         return work
 
     def name_of(self, work: Work) -> str:
@@ -84,6 +95,9 @@ def program_of(
 
     `store`: False keeps tasks in memory whatever the file says.
     """
+    from tickless.commands.children import Children  # whoever only looks at a file starts no process
+    from tickless.commands.kept import Outputs
+
     works = FileWorks()
     url = store_of(file) if store else None
     outputs = Outputs(folder=None if url is None else output_folder(url))
@@ -97,6 +111,16 @@ def program_of(
     kept: dict[str, Any] = {} if url is None else {"store": url, "works": works}
     scheduler = Scheduler(pools=pools, limits=file.limits, observers=observers, **kept)
     return Program(file, scheduler, works, children, outputs)
+
+
+def sketch_of(file: TaskFile) -> Program:
+    """As `program_of`, to be looked at only: it keeps tasks in memory, and nothing of it could run."""
+    pools = {name: Pool(_NoPool(), slots=slots) for name, slots in {DEFAULT_POOL: DEFAULT_SLOTS, **file.pools}.items()}
+    return Program(file, Scheduler(pools=pools, limits=file.limits, observers=[]), FileWorks())
+
+
+class _NoPool(Executor):
+    """Takes nothing."""
 
 
 def store_of(file: TaskFile) -> str | None:
@@ -144,6 +168,8 @@ class _Unfit(Exception):
 def _work(said: Command | PythonCall, folder: str) -> Work:
     if isinstance(said, Command):
         return said
+    from tickless.commands.python import PythonWork
+
     return PythonWork(_function(said.target, folder), said.args, dict(said.kwargs))
 
 
@@ -204,11 +230,16 @@ def check(file: TaskFile) -> dict[str, Work]:
     Raises FileError. Nothing is run.
     """
     works = works_of(file)
-    scratch = program_of(file, observers=[], store=False)
-    try:
-        enter(scratch, works, file.parts)
-    finally:
-        scratch.scheduler.close()
+    scratch = sketch_of(file)
+    problems: list[Problem] = []
+    for part in file.parts:
+        try:
+            enter(scratch, works, [part])
+        except FileError as error:
+            problems += error.problems
+    scratch.scheduler.close()
+    if problems:
+        raise FileError(file.path, tuple(problems))
     return works
 
 
@@ -221,23 +252,44 @@ def fill(program: Program, works: Mapping[str, Work]) -> list[str]:
 
 
 def _gone(program: Program) -> list[str]:
-    """Cancel what an earlier version of the file has left in the store."""
-    return []
+    """Cancel what an earlier version of the file has left in the store. Gives the ids."""
+    scheduler = program.scheduler
+    if scheduler._durable is None:
+        return []
+    there = {part_id(part) for part in program.file.parts}
+    gone = [
+        info.id
+        for info in scheduler.tasks()
+        if info.state.after and info.id.partition("@")[0] not in there and _is_ours(scheduler, info.id)
+    ]
+    for id in gone:
+        scheduler.cancel(id)
+    return gone
 
 
-def looked_at(path: Path) -> Subject:
-    """What is known of a file that nobody runs: what its store has, or else what it says. Raises FileError."""
+def _is_ours(scheduler: Scheduler, id: str) -> bool:
+    """Whether the row was written by a task file, and not by a program that shares the store."""
+    work: Any = scheduler._record_of(id)._work
+    assert scheduler._durable is not None
+    is_flow = scheduler.get(id).is_flow
+    names: list[str] = scheduler._durable.store.transactions.read(lambda: work.works if is_flow else [work.name])
+    return all(name.startswith(PREFIX) for name in names)
+
+
+def looked_at(path: Path) -> tuple[TaskFile, Subject]:
+    """A file that nobody runs, and what is known of it: what its store has, or else what it says. Raises FileError."""
     file = read(path)
     url = store_of(file)
     if url is not None and parse(url).exists():
+        from tickless.commands.kept import Outputs
         from tickless.strangers import open_store
 
         outputs = Outputs(folder=output_folder(url))
-        return Subject(open_store(url), outputs=outputs, descriptions=descriptions_of(file))
+        return file, Subject(open_store(url), outputs=outputs, descriptions=descriptions_of(file))
     works = check(file)
-    program = program_of(file, observers=[], store=False)
+    program = sketch_of(file)
     enter(program, works, file.parts)
-    return program.subject
+    return file, program.subject
 
 
 def swap(program: Program, file: TaskFile) -> None:
@@ -261,7 +313,7 @@ def swap(program: Program, file: TaskFile) -> None:
         raise FileError(file.path, tuple(problems))
     works = check(file)
     now = {part_id(part) for part in file.parts}
-    program.works.put({**program.works._by_name, **works})
+    program.works.add(works)
     enter(program, works, [part for part in file.parts if before.get(part_id(part)) != part])
     for id in before:
         if id not in now:

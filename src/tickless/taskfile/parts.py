@@ -117,7 +117,7 @@ class _Making:
             self._check_when(task)
             if task is not self._first and self._unread.isdisjoint(one.name for one in self._group):
                 for key in ABOUT_FIRES:
-                    if key in self._own[task.name]:
+                    if key in self._own[task.name] and key != "tags":
                         said = f"is about the time of {self._first.name}: say it there"
                         self._problems.append(Problem(f"{task.place}.{key}", said))
         return len(self._problems) == before
@@ -129,7 +129,8 @@ class _Making:
         return FlowDef(first.name, first.when, options, tuple(tasks))
 
     def _task(self, task: TaskDef) -> TaskDef:
-        single = {key: value for key, value in task.options.items() if key not in ABOUT_FIRES}
+        ours = ABOUT_FIRES if task.name == self._first.name else [key for key in ABOUT_FIRES if key != "tags"]
+        single = {key: value for key, value in task.options.items() if key not in ours}
         alone = replace(task, when=None, when_text=None)
         return replace(alone, options=self._fitting(alone, single))
 

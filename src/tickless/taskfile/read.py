@@ -14,7 +14,7 @@ from tickless.pools import MOST_SLOTS
 from tickless.rules.text import parse
 from tickless.rules.zones import zone_of
 from tickless.states import DEFAULT_POOL
-from tickless.stores.sql.sqlite import parse as parse_store
+from tickless.stores.sql.address import parse as parse_store
 from tickless.taskfile.keys import (
     COMMAND,
     DEFAULTS,

@@ -23,7 +23,7 @@ from tickless.policies import Limit, Pause
 from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
-from tickless.stores.payloads import decode
+from tickless.stores import beside
 from tickless.stores.registered import Works
 from tickless.stores.sql import failpoints, looking, rounds
 from tickless.stores.sql.claims import SLEPT, Claims
@@ -372,7 +372,7 @@ class SqlStore:
         kept = self._read(lambda: looking.kept_result(self.session, task))
         if kept is None:
             return NOT_SET
-        return decode(kept, getattr(self.session.rows.works, "value_of", None)) if isinstance(kept, str) else kept
+        return looking.value_of(self.session.rows.works, kept) if isinstance(kept, str) else kept
 
     def tasks(self) -> list[TaskInfo]:
         infos: list[TaskInfo] = self._read(lambda: looking.infos(self.session, self.keep_finished))
@@ -468,6 +468,7 @@ class SqlStore:
         run: Run = self._ask(body)
         return run
 
+    backfill = beside.in_file
     round_info = rounds.round_info
     round_tasks = rounds.round_tasks
     busy_with = rounds.busy_with
