@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 import tickless.taskfile
 from tests.taskfile.good import GOOD, as_json, text_of
-from tests.taskfile.test_any_text import VALUES, problems_of, toml
+from tests.taskfile.test_any_text import MOMENTS, NUMBERS, TEXTS, VALUES, problems_of, toml
 from tests.taskfile.test_mistakes import MISTAKES
 from tickless.commands.command import Command
 from tickless.options import CATCH_UPS, POLICY_DEFAULTS
@@ -147,7 +147,7 @@ def test_whatever_is_read_is_good_to_the_schema(file: dict[str, object]) -> None
     expect_as_read(file)
 
 
-@given(st.sampled_from(list(TASK)), VALUES)
+@given(st.sampled_from(list(TASK)), TEXTS | NUMBERS | MOMENTS | st.lists(TEXTS | NUMBERS, max_size=2) | VALUES)
 def test_whatever_value_is_read_is_good_to_the_schema(key: str, said: object) -> None:
     """The same for values that nobody thought of."""
     expect_as_read({"tasks": {"a": {"run": "x", "when": "every 5m", "timeout": 5, key: said}}})

@@ -35,11 +35,12 @@ class Clash(Exception):
 def fitting(
     owner: Owner, options: Mapping[str, Any], when: Rule | None, own: Collection[str], text: str | None = None
 ) -> dict[str, Any]:
-    """The options without those of all tasks that do not fit this one. Raises Clash where its own do not.
+    """The options without those of all tasks that do not fit this one, or say no more than the library would take.
 
+    Raises Clash where its own do not fit.
     `own`: the keys that were said of this very task. `text`: how its `when` was written.
     """
-    left = dict(options)
+    left = {key: value for key, value in options.items() if key in own or not _says_nothing(key, value)}
     while True:
         try:
             _ask(owner, left, when, text)
@@ -50,6 +51,10 @@ def fitting(
             del left[misfit]
         else:
             return left
+
+
+def _says_nothing(key: str, value: object) -> bool:
+    return key in POLICY_DEFAULTS and value == POLICY_DEFAULTS[key]
 
 
 def _ask(owner: Owner, options: Mapping[str, Any], when: Rule | None, text: str | None) -> None:
