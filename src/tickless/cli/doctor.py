@@ -41,13 +41,16 @@ class Finding:
     epilog="""\b
 examples:
   tickless doctor
-  tickless doctor -f tasks.toml
+  tickless doctor tasks.toml
   tickless doctor --store sqlite:///tasks.db --json
 """
 )
+@click.argument("path", required=False, metavar="[FILE]")
 @looks_at("file", "store")
-def doctor() -> int:
+def doctor(path: str | None) -> int:
     """Look at this machine, and at a task file or a store if one is named: exit code 8 when something is wrong."""
+    if path is not None:
+        settings().file = path
     findings = [*_machine(), *_file(), *_store()]
     bad = [finding for finding in findings if finding.level == "bad"]
     page = Page()

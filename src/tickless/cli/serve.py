@@ -195,7 +195,7 @@ def _now(part: TaskDef | FlowDef) -> TaskDef | FlowDef:
     return replace(
         part,
         when=None,
-        options={key: part.options[key] for key in part.options if key == "tags" or key not in ABOUT_FIRES},
+        options={key: part.options[key] for key in part.options if key not in ABOUT_FIRES},
     )
 
 

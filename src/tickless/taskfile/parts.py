@@ -10,7 +10,7 @@ from tickless.errors import shown
 from tickless.options import Owner
 from tickless.taskfile.fit import Clash, fitting
 from tickless.taskfile.places import near
-from tickless.taskfile.values import ABOUT_FIRES, FlowDef, Part, Problem, TaskDef
+from tickless.taskfile.values import ABOUT_FIRES, OF_FLOW, FlowDef, Part, Problem, TaskDef
 
 Own = Mapping[str, Collection[str]]
 """Task -> the options that were said of itself, and not of all tasks."""
@@ -117,19 +117,19 @@ class _Making:
             self._check_when(task)
             if task is not self._first and self._unread.isdisjoint(one.name for one in self._group):
                 for key in ABOUT_FIRES:
-                    if key in self._own[task.name] and key != "tags":
+                    if key in self._own[task.name]:
                         said = f"is about the time of {self._first.name}: say it there"
                         self._problems.append(Problem(f"{task.place}.{key}", said))
         return len(self._problems) == before
 
     def flow(self) -> FlowDef:
         first = self._first
-        options = self._fitting(first, {key: first.options[key] for key in ABOUT_FIRES if key in first.options})
+        options = self._fitting(first, {key: first.options[key] for key in OF_FLOW if key in first.options})
         tasks = [self._task(task) for task in _ordered(self._group)]
         return FlowDef(first.name, first.when, options, tuple(tasks))
 
     def _task(self, task: TaskDef) -> TaskDef:
-        ours = ABOUT_FIRES if task.name == self._first.name else [key for key in ABOUT_FIRES if key != "tags"]
+        ours = OF_FLOW if task.name == self._first.name else ABOUT_FIRES
         single = {key: value for key, value in task.options.items() if key not in ours}
         alone = replace(task, when=None, when_text=None)
         return replace(alone, options=self._fitting(alone, single))

@@ -14,11 +14,11 @@ from tickless.values import Limit
 
 ABOUT_FIRES = (
     "overlap", "max_running", "grace", "catch_up", "max_catch_up", "pause_after_failures",
-    "start", "until", "max_runs", "jitter", "tags",
+    "start", "until", "max_runs", "jitter",
 )  # fmt: skip
-"""Options about the fires of a rule: of a flow those of the first root are the flow's. So are its tags, by which the
-whole is paused.
-"""
+"""Options about the fires of a rule: of a flow they are said of the root, and are the flow's."""
+OF_FLOW = (*ABOUT_FIRES, "tags")
+"""What of the root is the flow's: by its tags the whole is paused."""
 
 
 @dataclass(frozen=True, slots=True)
