@@ -371,6 +371,16 @@ def test_with_its_task_all_of_it_is_cancelled(clock: FakeClock) -> None:
     scheduler.close()
 
 
+def test_nothing_is_kept_of_one_that_was_cancelled_with_its_task(clock: FakeClock) -> None:
+    scheduler, pool = hold(clock)
+    scheduler.schedule(hour, HOURLY, id="x")
+    scheduler.backfill("x", at_hour(3), at_hour(6))
+    scheduler.cancel("x")
+    pool.run_all()
+    assert scheduler._store.machine.registry._asides == {}
+    scheduler.close()
+
+
 def test_its_end_is_not_that_of_the_backfill(scheduler: Scheduler, clock: FakeClock) -> None:
     """The last fire of a plan comes while the past is worked on."""
     scheduler.schedule(hour, HOURLY, id="x", retry=Retry(2, delay=2 * HOUR_S), until=at_hour(13))

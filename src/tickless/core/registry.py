@@ -169,7 +169,8 @@ class Registry:
         return mine[0]
 
     def live_asides(self, chief: TaskRecord) -> list[TaskRecord]:
-        return [one for one in self._asides.get(chief._seq, ()) if not ended(one)]
+        """Those that have not ended, for the last time: they are about to be cancelled with their task."""
+        return [one for one in self._asides.pop(chief._seq, ()) if not ended(one)]
 
     def aside_ids(self, chief: TaskRecord, ids: Sequence[str]) -> list[str]:
         """Those of the ids that listed tasks, or rounds of the flow, have."""
