@@ -109,12 +109,19 @@ def test_the_tasks_of_a_file_have_the_options_that_count() -> None:
     assert set(child.options) == {"timeout"}
 
 
-@pytest.mark.parametrize("key", ABOUT_FIRES)
+@pytest.mark.parametrize("key", [key for key in ABOUT_FIRES if key != "tags"])
 def test_a_child_cannot_say_what_is_about_the_time_of_its_root(key: str) -> None:
     """It would be said, and nothing would come of it."""
     value = {"overlap": '"queue"', "catch_up": '"all"', "start": "2027-01-01", "until": "2027-01-01"}.get(key, "2")
     told = told_of(file_with(a=HOURLY, b=f'after_tasks = ["a"]\n{key} = {value}'))
     assert told == [f"tasks.b.{key}: is about the time of a: say it there"]
+
+
+def test_the_tags_of_the_root_are_the_flow_s_and_those_of_others_are_theirs() -> None:
+    """By its tags a flow is paused as a whole."""
+    flow = flow_of(read_with(a=f'{HOURLY}\ntags = ["shop"]', b='after_tasks = ["a"]\ntags = ["far"]'))
+    assert flow.options == {"tags": ("shop",)}
+    assert [task.options for task in flow.tasks] == [{}, {"tags": ("far",)}]
 
 
 def test_every_circle_is_told() -> None:

@@ -146,7 +146,7 @@ def _span(ground: Ground, key: str, value: Any) -> timedelta:
 
 def _not_negative(ground: Ground, key: str, value: Any) -> timedelta:
     span = span_of(value)
-    if span < timedelta(0):
+    if span < timedelta(0) or (type(value) is float and value < 0):  # also what is rounded to none
         raise Unfit(f"needs a length of time that is not negative, not {seen(value)}")
     return span
 

@@ -232,6 +232,8 @@ class _Reader:
             place = within("tasks", name)
             if not name.strip() or name.startswith("#") or "@" in name or "/" in name or not name.isprintable():
                 self._fail(place, "a name is a text that is seen, without @ and /, and does not begin with #")
+            if name.endswith(".on_failure"):  # which is how a store calls the handler of another
+                self._fail(place, "a name does not end with .on_failure")
             tasks.append(self._task(name, place, table, ground, defaults))
             if len(self.problems) > before:
                 self._unread.add(name)
