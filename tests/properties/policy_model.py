@@ -367,7 +367,7 @@ class Model:
             self.runs.remove(run)
             self.let_go(run)
         lost = [due for due in self.came if self.step and due < self.now]  # the new rule knows nothing of them
-        if self.step and self.chain:
+        if self.step and (self.chain or self.caught):
             self.skip("replaced", lost, [due for due in self.chain if due < self.now])
         else:
             self.skip("overlap" if self.takes_none() else "paused", lost)

@@ -8,11 +8,13 @@ from threading import Event, Lock
 from tickless.core.record import RunRecord
 
 
-class StopEvent(Event):
+class StopEvent:
     """An event with calls for when it is set."""
 
+    __slots__ = ("_calls", "_event", "_guard")
+
     def __init__(self) -> None:
-        super().__init__()
+        self._event = Event()
         self._guard = Lock()
         self._calls: list[Callable[[], object]] | None = []
         """None once it is set."""
@@ -25,10 +27,17 @@ class StopEvent(Event):
                 return
         callback()
 
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sleep until it is set: True; or for `timeout` seconds: False."""
+        return self._event.wait(timeout)
+
     def set(self) -> None:
         with self._guard:
             calls, self._calls = self._calls, None
-        super().set()
+        self._event.set()
         for call in calls or ():
             call()
 
