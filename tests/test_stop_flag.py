@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults.world import PATIENCE_S
 from tickless import Cancelled, ScheduleError, Scheduler, current_run
+from tickless.stores.stopping import StopEvent
 from tickless.worker import StopFlag
 
 
@@ -40,13 +41,13 @@ def test_a_wait_longer_than_the_system_has_is_a_long_wait(long: float) -> None:
 def test_a_wait_that_is_no_number_of_seconds_is_refused(wrong: Any) -> None:
     """In life: nan waits for nobody knows how long."""
     with pytest.raises(ScheduleError, match=r"stop_requested\.wait\(.*needs seconds"):
-        StopFlag(threading.Event()).wait(wrong)
+        StopFlag(StopEvent()).wait(wrong)
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0, -0.5, -(10**5000), float("-inf")], ids=str_of)
 def test_a_wait_of_nothing_only_looks(timeout: float) -> None:
     """What is left of a deadline may be less than nothing."""
-    event = threading.Event()
+    event = StopEvent()
     assert StopFlag(event).wait(timeout) is False
     event.set()
     assert StopFlag(event).wait(timeout) is True
