@@ -7,34 +7,48 @@ import os
 import selectors
 import signal
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tickless.clocks import SystemClock
 from tickless.commands.child import LAST_BYTES, Child, started
-from tickless.commands.command import Command, CommandFailed, base_environment, ending_of, here
-from tickless.commands.kept import Output, Outputs
-from tickless.commands.lines import Lines, Source, Splitter
+from tickless.commands.command import Command, CommandFailed, ending_of, here
+from tickless.commands.facts import facts_of
+from tickless.commands.going import Going
+from tickless.commands.kept import Outputs
+from tickless.commands.lines import Lines, Source
 from tickless.control.documents import run_name
 from tickless.errors import OUR_FRAMES, Stopped
 from tickless.instants import SECOND_US, Instant, datetime_of, instant_of
-from tickless.observe.text import printable
 from tickless.records import Run
 from tickless.worker import current_run
 
-STARTS_A_PASS = 16
+STARTS_A_PASS = 32
 """How many are started before the others are looked at again."""
+LONGEST_SLEEP_S = 3_600.0
+"""A selector's timeout is an int of milliseconds, which a `kill_after` of a month does not fit in."""
+
+
+class _Asked(NamedTuple):
+    """A work that was submitted and has not begun."""
+
+    future: Future[Any]
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
 
 class Children(Executor):
     """Give it to a scheduler as `Pool(Children(slots), slots=slots)`; its works are `Command` and `PythonWork`.
 
     `submit` never waits for a start: that is for the thread, which sleeps while nothing happens. What a work returns is
-    its result, unless that is a Future, whose result then is.
+    its result, unless that is a Future, whose result then is. The environment is that of this process when this was
+    made. Shut it down: what runs when the interpreter ends goes on, and nobody reads what it prints.
     """
 
     def __init__(self, slots: int, *, outputs: Outputs | None = None, lines: Lines | None = None) -> None:
@@ -42,23 +56,23 @@ class Children(Executor):
         self._outputs = outputs
         self._lines = lines
         self._clock = SystemClock()
-        self._environment = base_environment()
+        self._environment = dict(os.environ)
         self._lock = threading.Lock()
-        self._asked: deque[Callable[[], None]] = deque()
-        """What the thread is to do, in order."""
+        """Over what any thread puts here, and the ring. Nothing of others is called under it."""
+        self._asked: deque[_Asked] = deque()
+        self._told: deque[Callable[[], None]] = deque()
+        """What does not wait for the starts before it: stops and ends."""
         self._asleep = False
         self._closed = False
         self._thread: threading.Thread | None = None
         self._python: ThreadPoolExecutor | None = None
-        self._selector = selectors.DefaultSelector()
-        self._ear, self._mouth = os.pipe()
-        os.set_blocking(self._ear, False)
-        os.set_blocking(self._mouth, False)
-        self._selector.register(self._ear, selectors.EVENT_READ, self._hear)
-        self._going: dict[Child, _Going] = {}
+        self._selector: selectors.BaseSelector
+        self._ear = self._mouth = -1
+        self._going: dict[Child, Going] = {}
         self._alarms: list[tuple[Instant, int, Child]] = []
         """When a group that was asked to stop is killed."""
         self._numbers = 0
+        self._kills = 0
 
     # Any thread
 
@@ -68,91 +82,123 @@ class Children(Executor):
             if self._closed:
                 raise RuntimeError("this pool of commands is shut down")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._loop, name="tickless-children", daemon=True)
-                self._thread.start()
-        self._ask(partial(self._work, future, fn, args, kwargs))
+                self._open()
+            self._asked.append(_Asked(future, fn, args, kwargs))
+            self._ring()
         return future
 
-    def _ask(self, what: Callable[[], None]) -> None:
-        self._asked.append(what)  # store, then look: the thread looks once more after it has said that it sleeps
+    def _open(self) -> None:
+        """Under the lock. Raises OSError and RuntimeError, and then all is as it was."""
+        selector = selectors.DefaultSelector()
+        numbers: tuple[int, ...] = ()
+        try:
+            self._ear, self._mouth = numbers = os.pipe()
+            for number in numbers:
+                os.set_blocking(number, False)
+            selector.register(self._ear, selectors.EVENT_READ, self._hear)
+            self._selector = selector
+            thread = threading.Thread(target=self._loop, name="tickless-children", daemon=True)
+            thread.start()
+        except BaseException:
+            for number in numbers:
+                os.close(number)
+            selector.close()
+            raise
+        self._thread = thread
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        """Have the thread do it next. Also called under the lock of a store, by whoever asks a run to stop."""
+        with self._lock:
+            self._told.append(what)
+            self._ring()
+
+    def _ring(self) -> None:
+        """Under the lock, lest the pipe is closed meanwhile and its number is another file's."""
         if self._asleep:
             self._asleep = False
-            with suppress(BlockingIOError, OSError):  # full of rings, or closed
+            with suppress(BlockingIOError):  # full of rings
                 os.write(self._mouth, b"\0")
 
     def kill_all(self) -> None:
-        """SIGKILL to every group. Takes no lock: for signal handlers, too."""
+        """SIGKILL to the group of every command that has begun. Takes no lock: for signal handlers, too."""
+        self._kills += 1
         for child in list(self._going):
             child.signal_group(signal.SIGKILL)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """No new works; what runs goes on to its end, and with `wait` that is waited for."""
+        dropped: list[_Asked] = []
         with self._lock:
             self._closed = True
             thread = self._thread
-        if self._python is not None:
-            self._python.shutdown(wait=wait, cancel_futures=cancel_futures)
-        if thread is None:
-            self._close()
+            if cancel_futures:
+                dropped = list(self._asked)
+                self._asked.clear()
+            self._ring()
+        for asked in dropped:
+            asked.future.cancel()
+        python = self._python
+        if cancel_futures and python is not None:
+            python.shutdown(wait=False, cancel_futures=True)
+        if not wait or thread is None or thread is threading.current_thread():
             return
-        self._ask(lambda: None)
-        if wait and thread is not threading.current_thread():
-            thread.join()
+        thread.join()
+        if self._python is not None:
+            self._python.shutdown(wait=True)
+        if self._outputs is not None:
+            self._outputs.flush()
 
     # The thread
 
     def _loop(self) -> None:
         here.set(self)
-        while True:
-            self._begin_some()
+        while not self._is_over():
+            while self._told:
+                self._told.popleft()()
+            for _ in range(STARTS_A_PASS):
+                try:
+                    asked = self._asked.popleft()
+                except IndexError:  # a shutdown may take them away at any moment
+                    break
+                _begin_work(*asked)
+                del asked  # what nobody holds must not live while this sleeps
             self._ring_alarms()
-            if self._closed and not self._going and not self._asked:
-                break
-            timeout = self._timeout()
-            self._asleep = timeout != 0
-            if self._asked:
-                self._asleep, timeout = False, 0.0
-            ready = self._selector.select(timeout)
-            self._asleep = False
-            for key, _ in ready:
-                key.data()
-        self._close()
+            self._look(self._timeout())
 
-    def _close(self) -> None:
-        self._selector.close()
-        for number in (self._ear, self._mouth):
-            with suppress(OSError):
-                os.close(number)
+    def _is_over(self) -> bool:
+        if not self._closed or self._going:
+            return False
+        with self._lock:
+            if self._asked or self._told:
+                return False
+            self._selector.close()
+            os.close(self._ear)
+            os.close(self._mouth)
+            self._asleep = False
+        if self._python is not None:
+            self._python.shutdown(wait=False)
+        return True
 
     def _timeout(self) -> float | None:
-        if self._asked:
-            return 0.0
         if not self._alarms:
             return None
-        return max(0.0, (self._alarms[0][0] - self._clock.now()) / SECOND_US)
+        return min(max(0.0, (self._alarms[0][0] - self._clock.now()) / SECOND_US), LONGEST_SLEEP_S)
+
+    def _look(self, timeout: float | None) -> None:
+        """Sleep until something happens, unless something is to be done, and see to what has happened."""
+        with self._lock:
+            if self._asked or self._told or (self._closed and not self._going):
+                timeout = 0.0
+            self._asleep = timeout != 0.0
+        ready = self._selector.select(timeout)
+        self._asleep = False
+        for key, _ in ready:
+            key.data()
+        del ready
 
     def _hear(self) -> None:
         with suppress(BlockingIOError):
             os.read(self._ear, 4096)
-
-    def _begin_some(self) -> None:
-        for _ in range(STARTS_A_PASS):
-            if not self._asked:
-                return
-            self._asked.popleft()()
-
-    def _work(self, future: Future[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            found = fn(*args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 - the run's, not ours
-            future.set_exception(error)
-            return
-        if isinstance(found, Future):
-            found.add_done_callback(partial(_follow, future))
-        else:
-            future.set_result(found)
 
     # What works ask of the thread that calls them: see `command.Place`
 
@@ -163,55 +209,110 @@ class Children(Executor):
 
     def begin(self, command: Command, failed: Run | None) -> Future[None]:
         run = current_run()
+        flag = run.stop_requested
+        if flag:
+            raise Stopped("stopped before it began")
         due_us = None if run.due is None else instant_of(run.due, "due")
         source = Source(run.task_id, run_name(run.task_id, due_us), run.attempt)
-        child = Child(command, {**self._environment, **dict(command.env), **_facts(source, run.due, failed)})
-        output = None
-        if self._outputs is not None:
-            output = self._outputs.begin(run.task_id, source.run, run.due, run.attempt)
-            output.started = datetime_of(self._clock.now())
-        self._going[child] = _Going(child, source, output)
-        self._selector.register(child.pipe, selectors.EVENT_READ, partial(self._read, child))
-        self._watch_end(child)
-        run.stop_requested.call(partial(self._ask, partial(self._stop, child)))
+        kills = self._kills
+        child = Child(command, {**self._environment, **dict(command.env), **facts_of(source, run.due, failed)})
+        try:
+            self._take_in(Going(child, source, None), run.due)
+        except BaseException:  # such as no descriptor for its end: it is the run's failure, and nothing stays behind
+            self._abandon(child)
+            raise
+        if kills != self._kills:  # it was not among those that were killed
+            child.signal_group(signal.SIGKILL)
+        # A kept run keeps its flag, which must not keep the child.
+        flag.call(partial(self._tell, partial(self._stop, weakref.ref(child))))
         return child.future
 
-    def _watch_end(self, child: Child) -> None:
+    def _take_in(self, going: Going, due: Any) -> None:
+        child, source = going.child, going.source
+        if self._outputs is not None:
+            going.output = self._outputs.begin(source.task, source.run, due, source.attempt)
+            going.output.started = datetime_of(self._clock.now())
+        self._going[child] = going
+        self._selector.register(child.pipe, selectors.EVENT_READ, partial(self._guarded, child, self._read))
+        self._watch_end(going)
+
+    def _watch_end(self, going: Going) -> None:
+        """By a descriptor; where the system has none, or none left, by a thread that waits."""
+        child = going.child
         assert child.pid is not None
-        if hasattr(os, "pidfd_open"):
-            going = self._going[child]
+        left = partial(self._guarded, child, self._left)
+        with suppress(OSError, AttributeError):  # AttributeError: macOS
             going.pidfd = os.pidfd_open(child.pid)
-            self._selector.register(going.pidfd, selectors.EVENT_READ, partial(self._left, child))
+        if going.pidfd is not None:
+            self._selector.register(going.pidfd, selectors.EVENT_READ, left)
             return
 
         def wait() -> None:
             child.wait_beside()
-            self._ask(partial(self._left, child))
+            self._tell(left)
 
         threading.Thread(target=wait, name="tickless-child", daemon=True).start()
 
-    def _read(self, child: Child) -> None:
-        """One chunk, so that a child that prints without end does not hold up the others."""
-        number, data = child.pipe, child.read()
-        if data is None:
-            self._selector.unregister(number)
-            going = self._going.get(child)
-            if going is not None and going.has_left:
-                self._end(child)
-        elif data:
-            self._took(self._going[child], data)
+    def _guarded(self, child: Child, call: Callable[[Going], None]) -> None:
+        """What goes wrong with one child must not end the thread that all others need."""
+        going = self._going.get(child)
+        if going is None:
+            return
+        try:
+            call(going)
+        except BaseException as error:  # noqa: BLE001 - a defect of ours, or a disk: the run is told of it
+            self._abandon(child)
+            if not child.future.done():
+                child.future.set_exception(error)
 
-    def _took(self, going: _Going, data: bytes) -> None:
-        if going.output is not None:
-            going.output.add(data)
+    def _abandon(self, child: Child) -> None:
+        """Kill it, and let go of all that it has."""
+        going = self._going.pop(child, None)
+        if going is not None:
+            self._forget_pidfd(going)
+        self._forget_pipe(child)
+        child.stopped = True  # so that its group goes with it
+        if child.pid is not None:
+            child.signal_group(signal.SIGKILL)
+            child.reap()
+        if going is not None and going.output is not None and self._outputs is not None:
+            self._outputs.end(going.output, "given up", None, self._clock.now())
+
+    def _forget_pidfd(self, going: Going) -> None:
+        if going.pidfd is not None:
+            with suppress(KeyError):
+                self._selector.unregister(going.pidfd)
+            os.close(going.pidfd)
+            going.pidfd = None
+
+    def _forget_pipe(self, child: Child) -> None:
+        if child.pipe >= 0:
+            with suppress(KeyError):
+                self._selector.unregister(child.pipe)
+            child.close_pipe()
+
+    def _read(self, going: Going) -> None:
+        """One chunk, so that a child that prints without end does not hold up the others."""
+        data = going.child.read()
+        if data:
+            self._took(going, data)
+        elif data is None:  # closed by all who had it: never to be looked at again, or it would be ready for ever
+            self._forget_pipe(going.child)
+            if going.has_left:
+                self._end(going)
+
+    def _took(self, going: Going, data: bytes) -> None:
+        if going.output is not None and self._outputs is not None:
+            self._outputs.add(going.output, data)
         going.note_last(data)
         if self._lines is not None:
             now = self._clock.now()
             self._lines.show(now, going.source, going.splitter.feed(data, now))
 
-    def _stop(self, child: Child) -> None:
+    def _stop(self, there: weakref.ref[Child]) -> None:
         """SIGTERM now, and SIGKILL when its time is up."""
-        if child not in self._going or child.stopped:
+        child = there()
+        if child is None or child not in self._going or child.stopped:
             return
         child.stopped = True
         child.signal_group(signal.SIGTERM)
@@ -224,82 +325,63 @@ class Children(Executor):
         while self._alarms and (self._alarms[0][0] <= now or self._alarms[0][2] not in self._going):
             child = heapq.heappop(self._alarms)[2]
             child.signal_group(signal.SIGKILL)
-            going = self._going.get(child)
-            if going is not None and going.has_left:
-                self._end(child)
+            self._guarded(child, self._time_is_up)
 
-    def _left(self, child: Child) -> None:
+    def _time_is_up(self, going: Going) -> None:
+        if going.has_left:
+            self._end(going)
+
+    def _left(self, going: Going) -> None:
         """The process itself has ended. Of one that was stopped the others of its group have their time to end, too."""
-        going = self._going[child]
         going.has_left = True
-        if going.pidfd is not None:
-            self._selector.unregister(going.pidfd)
-            os.close(going.pidfd)
-            going.pidfd = None
-        if child.stopped and child.pipe >= 0 and self._has_time(child):
+        self._forget_pidfd(going)
+        child = going.child
+        if child.stopped and child.pipe >= 0 and any(one is child for _, _, one in self._alarms):
             return  # until they have closed the pipe, or their time is up
-        self._end(child)
+        self._end(going)
 
-    def _has_time(self, child: Child) -> bool:
-        now = self._clock.now()
-        return any(one is child and at > now for at, _, one in self._alarms)
-
-    def _end(self, child: Child) -> None:
-        going = self._going[child]
-        self._read_rest(child, going)
+    def _end(self, going: Going) -> None:
+        child = going.child
+        self._read_rest(going)
         code = child.reap()
         del self._going[child]
         failed = ending_of(code, child.command)
         ending = failed or ("succeeded" if not code else f"succeeded with exit code {code}")
+        now = self._clock.now()
         if self._lines is not None:
-            self._lines.show(self._clock.now(), going.source, going.splitter.end())
+            self._lines.show(now, going.source, going.splitter.end())
         if self._outputs is not None and going.output is not None:
-            going.output.ended = datetime_of(self._clock.now())
-            self._outputs.end(going.output, "stopped" if child.stopped else ending)
+            self._outputs.end(going.output, "stopped" if child.stopped else ending, code, now)
         if child.stopped:
             child.future.set_exception(Stopped(f"stopped: {ending}"))
         elif failed is None:
             child.future.set_result(None)
         else:
-            last = printable(going.last.decode("utf-8", "replace").strip(), 200)
+            last = going.last_line
             child.future.set_exception(CommandFailed(f"{failed}: {last}" if last else failed))
 
-    def _read_rest(self, child: Child, going: _Going) -> None:
-        """What is in the pipe still. A daemon may hold it open, and is not waited for."""
-        if child.pipe < 0:
-            return
-        number, left = child.pipe, LAST_BYTES
+    def _read_rest(self, going: Going) -> None:
+        """What is in the pipe still. A daemon may hold it open, and is not waited for: it has nowhere to print to."""
+        child, left = going.child, LAST_BYTES
         while left > 0 and (data := child.read()):
             self._took(going, data)
             left -= len(data)
-        self._selector.unregister(number)
-        child.close_pipe()
+        self._forget_pipe(child)
 
 
-class _Going:
-    """What is known of a child while it goes on."""
-
-    __slots__ = ("child", "has_left", "last", "output", "pidfd", "source", "splitter")
-
-    def __init__(self, child: Child, source: Source, output: Output | None) -> None:
-        self.child = child
-        self.source = source
-        self.output = output
-        self.splitter = Splitter()
-        self.pidfd: int | None = None
-        self.has_left = False
-        """Whether the process itself has ended."""
-        self.last = b""
-        """The last line that was not empty, as far as it is known."""
-
-    def note_last(self, data: bytes) -> None:
-        end = (self.last + data)[-1_000:] if len(data) < 1_000 else data[-1_000:]
-        lines = [line for line in end.split(b"\n") if line.strip()]
-        self.last = lines[-1] + (b"\n" if data.endswith(b"\n") else b"") if lines else b""
-
-
-# The error of a command that cannot be started says all: our frames above it would only hide that.
-OUR_FRAMES.update(one.__code__ for one in (Command.__call__, Children.begin, Child.__init__, started))
+def _begin_work(future: Future[Any], fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        found = fn(*args, **kwargs)
+    except BaseException as error:  # noqa: BLE001 - the run's, not ours
+        future.set_exception(error)
+        del future, fn, args, kwargs  # this frame lives as long as somebody keeps the error, by the frames above it
+        return
+    if isinstance(found, Future):
+        found.add_done_callback(partial(_follow, future))
+    else:
+        future.set_result(found)
 
 
 def _follow(outer: Future[Any], inner: Future[Any]) -> None:
@@ -314,20 +396,5 @@ def _follow(outer: Future[Any], inner: Future[Any]) -> None:
         outer.set_exception(error)
 
 
-def _facts(source: Source, due: Any, failed: Run | None) -> dict[str, str]:
-    """What a command is told of its run."""
-    facts = {
-        "TICKLESS_TASK": source.task,
-        "TICKLESS_RUN": source.run,
-        "TICKLESS_ATTEMPT": str(source.attempt),
-        "TICKLESS_DUE": "" if due is None else due.isoformat().replace("+00:00", "Z"),
-    }
-    if failed is not None:
-        facts |= {
-            "TICKLESS_FAILED_TASK": failed.task_id,
-            "TICKLESS_FAILED_RUN": run_name(failed.task_id, failed.due_us),
-            "TICKLESS_FAILED_REASON": "" if failed.reason is None else str(failed.reason),
-            "TICKLESS_FAILED_ERROR": (failed.error or "").replace("\0", ""),
-            "TICKLESS_FAILED_ATTEMPT": str(failed.attempt),
-        }
-    return facts
+# The error of a command that cannot be started says all: our frames above it would only hide that.
+OUR_FRAMES.update(one.__code__ for one in (Command.__call__, Children.begin, Child.__init__, started))

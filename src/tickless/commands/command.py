@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import signal
 from concurrent.futures import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tickless.errors import TicklessError
+from tickless.errors import ScheduleError, TicklessError
 from tickless.instants import SECOND_US
 from tickless.records import Run
 
@@ -62,6 +62,13 @@ class Command:
     kill_after_us: int = DEFAULT_KILL_AFTER_US
     """How long after SIGTERM its process group is killed."""
 
+    def __post_init__(self) -> None:
+        """Raises ScheduleError where nothing is there to run."""
+        if not self.run or (type(self.run) is tuple and not self.run[0]):
+            raise ScheduleError(
+                f"Command(run={self.run!r}): needs a text for the shell, or a program and its arguments"
+            )
+
     def __call__(self, *failed: Run) -> Future[None]:
         """Start it. `failed`: the run that it is called about, as an `on_failure`."""
         return place().begin(self, failed[0] if failed else None)
@@ -75,20 +82,15 @@ class Command:
         return self.run if isinstance(self.run, str) else " ".join(self.run)
 
 
-def ending_of(code: int, command: Command) -> str | None:
-    """What went wrong, of an exit code; None where nothing did. Negative: the number of a signal."""
+def ending_of(code: int | None, command: Command) -> str | None:
+    """What went wrong, of an exit code; None where nothing did. Negative: the number of a signal. None: it is lost."""
+    if code is None:
+        return "its exit code is lost: this process ignores SIGCHLD, or reaps the children of others; have it not do so"
     if code in command.success_codes:
         return None
     if code < 0:
-        import signal
-
         try:
             return f"killed by {signal.Signals(-code).name}"
         except ValueError:
             return f"killed by signal {-code}"
     return f"exit code {code}"
-
-
-def base_environment() -> dict[str, str]:
-    """That of this process, as it is now."""
-    return dict(os.environ)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
-from tickless.commands.command import place
+from tickless.commands.command import here, place
 from tickless.errors import OUR_FRAMES
 from tickless.records import Run
 
@@ -19,7 +20,10 @@ class PythonWork:
     __slots__ = ("__name__", "_args", "_function", "_kwargs")
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = {}
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._function = function
         self._args = args
@@ -32,7 +36,11 @@ class PythonWork:
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return function(*args, **kwargs)
+    here.set(None)  # this is not the thread of the pool, where alone a command may begin
+    try:
+        return function(*args, **kwargs)
+    finally:
+        del function, args, kwargs  # as in `tickless.worker`: an error keeps this frame
 
 
 OUR_FRAMES.add(_call.__code__)
