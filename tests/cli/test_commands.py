@@ -337,7 +337,9 @@ def test_help_is_there_for_each_command_and_has_its_options(tmp_path: Path) -> N
     overview = stage.done("--help")
     for name in COMMANDS:
         assert f"  {name} " in overview
-        assert "--json" in stage.done(name, "--help")
+        text = stage.done(name, "--help")
+        assert "--json" in text
+        assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def test_a_reader_that_goes_away_is_no_fault(stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import signal
 import threading
 from collections.abc import Iterator
@@ -241,6 +242,9 @@ def test_root_runs_it_as_another_user_with_that_users_groups(sh: Shell) -> None:
     assert sh.printed("id -un; id -G; id -u", user="nobody").split()[0] == "nobody"
     assert "0" not in sh.printed("id -G", user="nobody").split()
     assert sh.printed("id -un", user="root") == "root\n"
+    home = pwd.getpwnam("nobody").pw_dir
+    assert sh.printed("echo $USER $LOGNAME $HOME", user="nobody").split() == ["nobody", "nobody", home]
+    assert sh.printed("echo $HOME", user="nobody", env=(("HOME", "/elsewhere"),)) == "/elsewhere\n"
 
 
 def test_it_has_no_descriptor_of_ours(sh: Shell) -> None:

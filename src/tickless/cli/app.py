@@ -42,12 +42,13 @@ COMMANDS = {
 """Name -> where it is, and what it does, in the order of the help. The names of its functions have `_` for `-`."""
 
 EPILOG = """\b
-Where commands look: --app, --file, --store or --socket. Without one of them it is tasks.toml in this
-folder, or else the one scheduler of yours that runs.
+Where commands look: --app, --file, --store or --socket. Without one of them
+it is tasks.toml in this folder, or else the one scheduler of yours that runs.
 
 \b
-exit codes: 0 done; 1 it failed; 2 usage; 3 no such task or run; 4 an app or a file cannot be loaded;
-5 a store or scheduler cannot be reached; 6 refused; 7 timed out; 8 findings; 130, 143 signals
+exit codes: 0 done; 1 it failed; 2 usage; 3 no such task or run;
+4 an app or a file cannot be loaded; 5 a store or scheduler cannot be reached;
+6 refused; 7 timed out; 8 findings; 130, 143 signals
 """
 
 

@@ -112,7 +112,7 @@ def _agreed(question: str) -> bool:
 @click.command(
     epilog="""\b
 examples:
-  tickless pause dump --reason "disk is being changed" --until 2026-12-02T08:00
+  tickless pause dump --reason "a new disk" --until 2026-12-02T08:00
   tickless pause --tag backup
   tickless pause --all
 """

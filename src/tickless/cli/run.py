@@ -29,11 +29,13 @@ examples:
 
 \b
 exit codes:
-  0    every task succeeded, was cancelled by the program itself, or was skipped by its own run_if
+  0    every task succeeded, was cancelled by the program itself, or was skipped
+       by its own run_if
   1    a run failed, or so many ended at once that nobody knows
   4    the file cannot be loaded, or names no scheduler
   6    it runs already
-  130  stopped by SIGINT (Ctrl-C); 143 by SIGTERM: what ran was asked to stop and could finish
+  130  stopped by SIGINT (Ctrl-C); 143 by SIGTERM: what ran was asked to stop,
+       and could finish
        A second signal ends everything at once.
 
 A reader that goes away (`| head -1`) ends the output, not the tasks.

@@ -104,6 +104,8 @@ def _pipe(command: Command) -> tuple[int, int]:
 def started(command: Command, environment: Mapping[str, str], pipe: int) -> subprocess.Popen[bytes]:
     """The process, in a session of its own: a group of its own, and no terminal. Raises CommandFailed."""
     more: dict[str, Any] = {} if command.user is None else _as_user(command.user)
+    if more:
+        environment = {**environment, **more.pop("environment"), **dict(command.env)}
     # A child inherits which signals its parent's thread has blocked: one that does not see SIGTERM is hard to stop.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     stdin = subprocess.DEVNULL
@@ -164,4 +166,9 @@ def _as_user(name: str) -> dict[str, Any]:
         raise CommandFailed(
             f"cannot be started: user {name}: only root may run commands as somebody else; leave it out, or run as root"
         )
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": os.getgrouplist(name, entry.pw_gid)}
+    return {
+        "environment": {"HOME": entry.pw_dir, "LOGNAME": name, "USER": name},  # or it would write into root's home
+        "user": entry.pw_uid,
+        "group": entry.pw_gid,
+        "extra_groups": os.getgrouplist(name, entry.pw_gid),
+    }
