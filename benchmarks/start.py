@@ -66,6 +66,7 @@ def took_ms(command: list[str], word: str, folder: Path, environment: dict[str, 
 
 def measured(folder: Path) -> dict[str, list[float]]:
     environment = {**os.environ, "TICKLESS_RUNTIME_DIR": str(folder / "run")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiled once, as what was installed is
     for name, text in {
         "tasks.toml": task_file(TASKS),
         "idle.toml": task_file(10),
