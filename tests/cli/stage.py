@@ -113,8 +113,13 @@ class Stage:
         ) as process:
             try:
                 yield process
-            finally:
-                process.kill()
+            finally:  # gracefully, or its commands would be nobody's
+                if process.poll() is None:
+                    process.terminate()
+                    try:
+                        process.communicate(timeout=PATIENCE_S)
+                    except subprocess.TimeoutExpired:
+                        process.kill()
 
 
 def stop(process: subprocess.Popen[str], number: int) -> tuple[int, str, str]:
