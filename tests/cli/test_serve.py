@@ -192,6 +192,30 @@ def test_a_store_makes_up_for_what_came_due_while_it_was_down(stage: Stage) -> N
     assert stat.S_IMODE(next(folder.rglob("*.log")).stat().st_mode) == 0o600
 
 
+def test_a_disk_that_takes_no_output_is_told_once_and_fails_no_run(stage: Stage) -> None:
+    """In life: nobody knows why `tickless logs` has nothing."""
+    stage.write("tasks.toml", 'store = "sqlite:///tasks.db"\n' + BEAT)
+    stage.write("tasks.db-output", "a file where a folder should be")
+    with stage.running("tasks.toml") as process:
+        wait_for("tasks.db-output", process.stderr)
+        for _ in range(3):
+            wait_for("| beat", process.stdout)
+        _, _, err = stop(process, signal.SIGTERM)
+    assert "tasks.db-output" not in err
+    assert " 0 failed" in err.splitlines()[-1]
+
+
+def test_a_second_start_of_a_file_changes_nothing_of_the_first(stage: Stage) -> None:
+    """In life: somebody starts it by hand, and what the running one has in their store is changed under it."""
+    stage.write("tasks.toml", 'store = "sqlite:///tasks.db"\n' + BEAT + '[tasks.b]\nrun = "true"\nwhen = "every 1h"\n')
+    with stage.running("tasks.toml") as process:
+        wait_for("beat@", process.stdout)
+        before = stage.json("show", "b")["task"]
+        os.symlink("tasks.toml", stage.folder / "again.toml")
+        assert "runs already" in stage.refused("run", "again.toml", code=6)
+        assert stage.json("show", "b")["task"] == before
+
+
 def test_a_task_that_is_gone_from_the_file_is_cancelled_at_the_start(stage: Stage) -> None:
     """With a store it is there still; as by a reload it does not run any more, and that is said."""
     head = 'store = "sqlite:///tasks.db"\n'

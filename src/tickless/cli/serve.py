@@ -21,6 +21,8 @@ from tickless.control.documents import Document
 from tickless.control.refusals import Code, Refusal
 from tickless.control.subject import Subject
 from tickless.errors import TicklessError
+from tickless.observe import Observer
+from tickless.records import Run
 from tickless.taskfile.build import (
     check,
     descriptions_of,
@@ -48,8 +50,9 @@ class Server:
         self.log = log_of(voice)
         self.events = Broadcast()
         file = read(path)
-        works = check(file)
-        self.program = program_of(file, observers=[self.log, self.events], lines=self.lines)
+        self._works = check(file)
+        observers: list[Observer] = [self.log, self.events]
+        self.program = program_of(file, observers=observers, lines=self.lines, tell=self._tell_trouble)
         self.subject = Subject(
             self.program.scheduler,
             runs_here=True,
@@ -57,15 +60,22 @@ class Server:
             events=self.events,
             descriptions=descriptions_of(file),
         )
-        self.gone = fill(self.program, works)
         self.failed_reload: str | None = None
+        self.left: list[Run] = []
+        """What could not be ended."""
 
     def about(self) -> Document:
         """What is said of it beside each answer."""
         return {"file": str(self.path), "tz": self.program.file.timezone, "reload_error": self.failed_reload}
 
-    def greet(self) -> None:
-        """What a person wants to know first."""
+    def fill(self) -> None:
+        """Schedule what the file says: once it is known that nobody else does it. Then what a person wants to know."""
+        gone = fill(self.program, self._works)
+        self._greet()
+        for id in gone:
+            self.voice.say(f"{id}: is not in the file any more, and was cancelled", "warning")
+
+    def _greet(self) -> None:
         file = self.program.file
         first = min(
             (info for info in self.program.scheduler.tasks() if info.next_fire_us is not None),
@@ -76,8 +86,9 @@ class Server:
         self.voice.say(f"{self.path}: {_count(len(file.tasks), 'task')}{then}")
         for warning in file.warnings:
             self.voice.say(f"{self.path}: {warning}", "warning")
-        for id in self.gone:
-            self.voice.say(f"{id}: is not in the file any more, and was cancelled", "warning")
+
+    def _tell_trouble(self, line: str) -> None:
+        self.voice.say(line, "error")
 
     def reload(self) -> None:
         """Read the file again: an error keeps what is, and is told."""
@@ -128,7 +139,7 @@ def run_file(path: Path, voice: Voice, place: Path | None, stop_after_s: float) 
     watch = Watch(path)
     try:
         with served(place, server.subject, str(path), voice, server.about):
-            server.greet()
+            server.fill()
             came = sleep_until_end(
                 server.program.scheduler, server.end, Reloading(watch, server.reload), server.kill_all
             )
@@ -149,7 +160,7 @@ def run_part(path: Path, task: str, voice: Voice, timeout_s: float | None) -> in
     part = _part(file, task)
     works = check(file)
     lines, log = Lines(sys.stdout, as_json=voice.as_json), log_of(voice)
-    program = program_of(file, observers=[log], lines=lines, store=False)
+    program = program_of(file, observers=[log], lines=lines, tell=voice.say, store=False)
     quiet_logger()
     begun = SystemClock().now()
     enter(program, works, [_now(part)])

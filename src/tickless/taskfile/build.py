@@ -89,18 +89,23 @@ def descriptions_of(file: TaskFile) -> dict[str, str]:
 
 
 def program_of(
-    file: TaskFile, *, observers: Iterable[Observer] | None = None, lines: Lines | None = None, store: bool = True
+    file: TaskFile,
+    *,
+    observers: Iterable[Observer],
+    lines: Lines,
+    tell: Callable[[str], object],
+    store: bool = True,
 ) -> Program:
     """The scheduler of the file, with nothing in it yet, and not started. Raises what `Scheduler` raises.
 
-    `store`: False keeps tasks in memory whatever the file says.
+    `tell`: of a disk that takes no output. `store`: False keeps tasks in memory whatever the file says.
     """
     from tickless.commands.children import Children  # whoever only looks at a file starts no process
     from tickless.commands.kept import Outputs
 
     works = FileWorks()
     url = store_of(file) if store else None
-    outputs = Outputs(folder=None if url is None else output_folder(url))
+    outputs = Outputs(folder=None if url is None else output_folder(url), tell=tell)
     children = {
         name: Children(slots, outputs=outputs, lines=lines)
         for name, slots in {DEFAULT_POOL: DEFAULT_SLOTS, **file.pools}.items()
