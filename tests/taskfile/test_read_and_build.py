@@ -12,7 +12,7 @@ from tests.taskfile.good import GOOD, file_of
 from tests.taskfile.test_any_text import problems_of, toml
 from tests.taskfile.test_schema import TASKS, likely
 from tickless.commands.command import Command
-from tickless.taskfile.build import Work, enter, program_of
+from tickless.taskfile.build import Work, enter, sketch_of
 from tickless.taskfile.keys import DEFAULTS
 from tickless.taskfile.read import read
 from tickless.taskfile.values import TaskFile
@@ -26,7 +26,7 @@ def expect_taken(file: TaskFile) -> None:
     works: dict[str, Work] = {}
     for task in file.tasks:
         works |= {task.name: nothing, f"{task.name}.on_failure": nothing}
-    program = program_of(file, observers=[], store=False)
+    program = sketch_of(file)
     try:
         enter(program, works, file.parts)
     finally:
