@@ -127,6 +127,13 @@ def test_pause_and_resume(stage: Stage) -> None:
     assert stage.json("resume", "--tag", "backup")["changed"] == [{"tag": "backup", "count": 1}]
 
 
+def test_a_zone_that_is_none_is_told_before_anything_is_done(stage: Stage) -> None:
+    """In life: "usage", says the command, and is called again; and the first call had done it, too."""
+    said = stage.refused("pause", "dump", "--tz", "Nowhere/City", code=2)
+    assert said.startswith("--tz: 'Nowhere/City' is no zone")
+    assert stage.json("show", "dump")["task"]["paused"] is False
+
+
 def test_graph_in_each_form(stage: Stage) -> None:
     assert stage.done("graph", "dump").splitlines()[-2].split()[0] == "dump"
     assert "└─ upload" in stage.done("graph", "dump")

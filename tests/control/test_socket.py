@@ -217,6 +217,21 @@ def test_nonsense_ends_its_own_connection_only(stage: Stage) -> None:
     assert stage.ask("health")["healthy"]
 
 
+@pytest.mark.parametrize("question", ["task", "graph", "logs", "run_now", "cancel"])
+@pytest.mark.parametrize("id", [None, 5, [], {}, ["beat"], {"id": "beat"}])
+def test_values_that_fit_no_question_are_answered(stage: Stage, question: str, id: Any) -> None:
+    """In life: the thread that answers dies with a traceback in the middle of the log, and who asked waits."""
+    if question == "graph" and id is None:
+        return  # of all tasks
+    with pytest.raises(Refusal, match=r"Error|no output"):
+        stage.ask(question, **({"ids": [id]} if question == "cancel" else {"id": id}))
+
+
+def test_brackets_without_end_are_no_document() -> None:
+    with pytest.raises(ValueError, match="too deeply"):
+        wire.read(b"[" * 100_000)
+
+
 @pytest.mark.parametrize("name", ["gone", "dead"])
 def test_who_cannot_be_reached_is_told_so(tmp_path: Path, name: str) -> None:
     path = tmp_path / name

@@ -54,8 +54,11 @@ def _note(context: click.Context, parameter: click.Parameter, value: Any) -> Non
     if value is None or value is False or (value == 0 and type(value) is int):
         return
     found = context.find_root().obj
+    assert isinstance(found, Settings)
     assert parameter.name is not None
     setattr(found, parameter.name, value)
+    if parameter.name == "tz":
+        found.zone()  # refused before anything is done: who is told "usage" calls again
 
 
 def _option(*names: str, **more: Any) -> click.Option:

@@ -11,13 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from tickless.control import wire
-from tickless.control.broadcast import Broadcast
 from tickless.control.documents import VERSION, Document, event_document
 from tickless.control.paths import LONGEST
 from tickless.control.questions import answer
 from tickless.control.refusals import Code, Refusal, refusal_of
 from tickless.control.subject import Subject
-from tickless.errors import TicklessError
 
 FOLLOW = "follow"
 """The one question whose answer is many documents: events as they happen."""
@@ -93,23 +91,20 @@ class Server:
         if question.get("v") != VERSION or not isinstance(name, str) or not isinstance(given, dict):
             wire.send(connection, wire.refused(Refusal(Code.USAGE, "usage", f"questions are of version {VERSION}")))
             return
-        try:
-            if name == FOLLOW:
-                self._follow(connection, self._events(), given.get("limit", 0))
-                return
-            found = answer(self._subject, name, given)
-        except (TicklessError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-            wire.send(connection, wire.refused(refusal_of(error)))
+        if name == FOLLOW:
+            self._follow(connection, given.get("limit", 0))
             return
-        wire.send(connection, {"v": VERSION, "source": self._where(), **found})
+        try:
+            said = {"v": VERSION, "source": self._where(), **answer(self._subject, name, given)}
+        except Exception as error:  # noqa: BLE001 - whatever a question brings about is the answer to it, and no more
+            said = wire.refused(refusal_of(error))
+        wire.send(connection, said)
 
-    def _events(self) -> Broadcast:
+    def _follow(self, connection: socket.socket, limit: object) -> None:
         events = self._subject.events
         if events is None:
-            raise Refusal(Code.REFUSED, "no_events", "this scheduler tells no events")
-        return events
-
-    def _follow(self, connection: socket.socket, events: Broadcast, limit: object) -> None:
+            wire.send(connection, wire.refused(Refusal(Code.REFUSED, "no_events", "this scheduler tells no events")))
+            return
         with events.listening() as ear:
             wire.send(connection, {"v": VERSION, "source": self._where()})
             for event in events.newest(limit if type(limit) is int else 0):

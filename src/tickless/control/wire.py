@@ -47,7 +47,10 @@ def refusal_in(document: Document) -> Refusal | None:
 
 def read(line: bytes) -> Document:
     """The document of a line. Raises ValueError."""
-    document = json.loads(line.decode("utf-8", "surrogatepass"))
+    try:
+        document = json.loads(line.decode("utf-8", "surrogatepass"))
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
     if not isinstance(document, dict):
         raise ValueError("is no document")
     return document
