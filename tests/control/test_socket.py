@@ -21,6 +21,8 @@ from tickless.control.questions import ANSWERS, answer
 from tickless.control.refusals import Code, Refusal
 from tickless.control.server import Server
 from tickless.control.subject import Subject
+from tickless.instants import Instant
+from tickless.records import Event, EventKind
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="a socket of Unix")
 FAR_S = 3600.0
@@ -163,6 +165,35 @@ def test_events_come_as_they_happen_and_end_with_the_scheduler(stage: Stage) -> 
     assert [event["event"] for event in stage.ask("events")["events"]][-2:] == ["started", "failed"]
     stage.close()
     assert {event["event"] for event in stream} == {"cancelled"}
+
+
+def test_a_follower_that_goes_is_let_go_at_once(stage: Stage) -> None:
+    """In life: nothing happens until the night, and each `events --follow | head` leaves a thread and a descriptor."""
+    stream = follow(stage.path, 0)
+    next(stream)
+    answering = {thread for thread in threading.enumerate() if thread.name.startswith("tickless-answer")}
+    assert answering
+    stream.close()  # type: ignore[attr-defined]  # a generator
+    for thread in answering:
+        thread.join(60)
+    assert [thread.name for thread in answering if thread.is_alive()] == []
+
+
+def test_an_event_that_comes_while_the_past_is_told_comes_once(tmp_path: Path) -> None:
+    """In life: a program counts the failures of a night, and counts some of them twice."""
+    events = Broadcast()
+
+    def where() -> dict[str, Any]:  # asked for between the beginning of listening and the first event
+        events.observe([Event(EventKind.PAUSED, Instant(2))])
+        return {}
+
+    events.observe([Event(EventKind.PAUSED, Instant(1))])
+    server = Server(tmp_path / "s", Subject(Scheduler(), events=events), where)
+    stream = follow(tmp_path / "s", 10)
+    next(stream)
+    events.close()
+    assert [event["at"][-4:] for event in stream] == ["001Z", "002Z"]
+    server.close()
 
 
 def test_the_socket_is_for_its_user_alone(stage: Stage) -> None:

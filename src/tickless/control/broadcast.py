@@ -42,13 +42,21 @@ class Broadcast:
     def newest(self, limit: int) -> list[Event]:
         """At most `limit` of those that are kept, oldest first."""
         with self._lock:
-            return list(self._kept)[max(0, len(self._kept) - limit) :]
+            return self._newest(limit)
+
+    def _newest(self, limit: int) -> list[Event]:
+        return list(self._kept)[max(0, len(self._kept) - limit) :]
 
     @contextmanager
-    def listening(self) -> Iterator[Ear]:
-        """An ear into which all events come from now on, and None at the end of them."""
+    def listening(self, before: int = 0) -> Iterator[Ear]:
+        """An ear into which all events come from now on, and None at the end of them.
+
+        `before`: at most so many of those that are kept come first, and none of them twice.
+        """
         ear: Ear = Queue(MOST_WAITING + 1)
         with self._lock:
+            for event in self._newest(before):
+                ear.put_nowait(event)
             if self._closed:
                 ear.put_nowait(None)
             self._ears.append(ear)

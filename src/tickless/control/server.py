@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import stat
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Full
 
 from tickless.control import wire
+from tickless.control.broadcast import Ear
 from tickless.control.documents import VERSION, Document, event_document
 from tickless.control.paths import LONGEST
 from tickless.control.questions import answer
@@ -105,13 +108,34 @@ class Server:
         if events is None:
             wire.send(connection, wire.refused(Refusal(Code.REFUSED, "no_events", "this scheduler tells no events")))
             return
-        with events.listening() as ear:
+        connection.settimeout(None)  # who reads page by page is no fault
+        with events.listening(limit if type(limit) is int else 0) as ear, _ends_with(connection, ear):
             wire.send(connection, {"v": VERSION, "source": self._where()})
-            for event in events.newest(limit if type(limit) is int else 0):
-                wire.send(connection, event_document(event))
             while (one := ear.get()) is not None:
                 wire.send(connection, event_document(one))
-        connection.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def _ends_with(connection: socket.socket, ear: Ear) -> Iterator[None]:
+    """While inside, the other end's going is heard in the ear: else who listens there would be noticed to have gone by
+    the next event, which may come in a day. The connection is at its end afterwards.
+    """
+    look = select.poll()
+    look.register(connection, 0)  # says only that both directions are closed
+
+    def wait() -> None:
+        look.poll()
+        with suppress(Full):  # then there is an event, and sending it fails
+            ear.put_nowait(None)
+
+    waiting = threading.Thread(target=wait, name="tickless-answer-end", daemon=True)
+    waiting.start()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+        waiting.join()
 
 
 def _bound(path: Path) -> socket.socket:
