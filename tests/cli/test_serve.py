@@ -7,6 +7,8 @@ import os
 import signal
 import stat
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,29 @@ def test_a_file_that_another_takes_the_place_of_is_seen(stage: Stage) -> None:
         (stage.folder / "edited").write_text(BEAT.replace("echo beat", "echo edited"))
         os.replace(stage.folder / "edited", new / "tasks.toml")
         wait_for("| edited", process.stdout)
+
+
+def test_what_else_is_written_in_its_folder_does_not_put_a_reload_off(stage: Stage) -> None:
+    """In life: a task logs into the folder of its file, line after line, and a change is never taken."""
+    path = stage.write("tasks.toml", BEAT)
+    with stage.running("tasks.toml") as process:
+        wait_for("beat@", process.stdout)
+        taken = threading.Event()
+
+        def write() -> bool:
+            """Gives whether it was taken while we wrote, for at most half a minute."""
+            for number in range(3_000):
+                stage.write("log", str(number))
+                if taken.wait(0.01):
+                    return True
+            return False
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            path.write_text(BEAT.replace("echo beat", "echo changed"))
+            wait_for("was read again", process.stderr)
+            taken.set()
+            assert writing.result()
 
 
 def test_an_error_in_the_file_keeps_what_is_there(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -194,6 +196,68 @@ def test_an_event_that_comes_while_the_past_is_told_comes_once(tmp_path: Path) -
     events.close()
     assert [event["at"][-4:] for event in stream] == ["001Z", "002Z"]
     server.close()
+
+
+def test_more_connections_than_there_is_room_for_are_told_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In life: a script that hangs takes a descriptor a minute, until no command can be started any more."""
+    monkeypatch.setattr("tickless.control.server.MOST_CONNECTIONS", 2)
+    followers = [follow(stage.path, 0) for _ in range(2)]
+    for one in followers:
+        next(one)
+    with pytest.raises(Refusal, match="ask again when some have ended") as caught:
+        stage.ask("health")
+    assert caught.value.code is Code.UNREACHABLE
+
+
+def test_who_says_nothing_is_let_go(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickless.control.server.SILENCE_S", 0.001)
+    with closing(socket.socket(socket.AF_UNIX)) as silent:
+        silent.settimeout(60)
+        silent.connect(str(stage.path))
+        assert silent.recv(1) == b""
+
+
+def test_without_a_free_descriptor_it_does_not_try_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In life: a thousand commands run, somebody calls `ls`, and one core is busy with nothing until they end."""
+    listener = _Exhausted(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "s"))
+    listener.listen()
+    monkeypatch.setattr("tickless.control.server._bound", lambda path: listener)
+    monkeypatch.setattr("tickless.control.server.PAUSE_S", FAR_S)
+    server = Server(tmp_path / "s", Subject(Scheduler()), dict)
+    server._closed = _Heard(listener.heard)
+    listener.gate.set()
+    assert listener.heard.get(timeout=60) == "waits"
+    server.close()  # wakes it, and it ends
+
+
+class _Exhausted(socket.socket):
+    """A listener of a process that has no descriptor left when it is first asked, once the gate is open."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.gate, self.heard = threading.Event(), SimpleQueue[str]()
+
+    def accept(self) -> Any:
+        if self.gate.is_set():
+            self.heard.put("tries again")
+            return super().accept()
+        self.gate.wait()
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+class _Heard(threading.Event):
+    """Tells that somebody waits."""
+
+    def __init__(self, heard: SimpleQueue[str]) -> None:
+        super().__init__()
+        self._heard = heard
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._heard.put("waits")
+        return super().wait(timeout)
 
 
 def test_the_socket_is_for_its_user_alone(stage: Stage) -> None:

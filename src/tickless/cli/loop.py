@@ -13,6 +13,7 @@ from types import FrameType
 from tickless.cli.watch import Watch
 from tickless.lifetime import SignalBell, beside, stop_signals
 from tickless.scheduler import Scheduler
+from tickless.waits import deadline_of, left_s
 
 QUIET_S = 0.2
 """So long after the last change a file is read: an editor changes it more than once."""
@@ -78,18 +79,21 @@ class _Sleep:
         self._selector.close()
 
     def until_change(self) -> bool:
-        """Sleep until the bell rings (False), or the file has changed and has been left alone for a moment (True)."""
-        changed = False
+        """Sleep until the bell rings (False), or the file has changed and has been left alone for a moment (True).
+
+        What else is written in its folder, a log of its own tasks, puts nothing off.
+        """
+        changed, quiet = False, None
         while True:
-            ready = self._selector.select(QUIET_S if changed else None)
-            if not ready:
-                return True
+            ready = self._selector.select(left_s(quiet))
             for key, _ in ready:
                 if key.data is self._bell:
                     self._bell.wait()
                     return changed
-                if self._watch is not None:
-                    changed = self._watch.has_changed() or changed
+                if self._watch is not None and self._watch.has_changed():
+                    changed, quiet = True, deadline_of(QUIET_S)
+            if changed and left_s(quiet) == 0:
+                return True
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,8 @@ def is_answered(path: Path) -> bool:
 
 def _documents(path: Path, connection: socket.socket, question: str, given: dict[str, Any]) -> Iterator[Document]:
     try:
-        wire.send(connection, wire.question(question, given))
+        with suppress(BrokenPipeError):  # it has turned us away before we spoke, and said why
+            wire.send(connection, wire.question(question, given))
         for line in wire.lines(connection):
             document = wire.read(line)
             refusal = wire.refusal_in(document)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Full
 
@@ -22,6 +23,12 @@ from tickless.control.subject import Subject
 
 FOLLOW = "follow"
 """The one question whose answer is many documents: events as they happen."""
+MOST_CONNECTIONS = 128
+"""Each costs a thread and a descriptor, and commands need descriptors, too."""
+SILENCE_S = 60.0
+"""After so long without a question, or without taking the answer, a connection ends."""
+PAUSE_S = 1.0
+"""So long after it found no free descriptor it looks again."""
 Where = Callable[[], Document]
 
 
@@ -40,10 +47,12 @@ class Server:
         self._inode = os.stat(path).st_ino
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
+        self._closed = threading.Event()
         threading.Thread(target=self._accept, name="tickless-control", daemon=True).start()
 
     def close(self) -> None:
         """No more answers; the socket is removed. Twice is once."""
+        self._closed.set()
         with suppress(OSError):
             if os.stat(self.path).st_ino == self._inode:
                 os.unlink(self.path)
@@ -59,15 +68,20 @@ class Server:
         while True:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:
-                if self._socket.fileno() == -1:
+            except OSError as error:
+                if self._socket.fileno() == -1 or not self._listens():
                     return
-                if not self._listens():
-                    return
+                if error.errno in (errno.EMFILE, errno.ENFILE):  # it fails at once, and again, until one is free
+                    self._closed.wait(PAUSE_S)
                 continue
             with self._lock:
-                self._open.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), name="tickless-answer", daemon=True).start()
+                has_room = len(self._open) < MOST_CONNECTIONS
+                if has_room:
+                    self._open.add(connection)
+            if has_room:
+                threading.Thread(target=self._serve, args=(connection,), name="tickless-answer", daemon=True).start()
+            else:
+                _turn_away(connection)
 
     def _listens(self) -> bool:
         try:
@@ -79,6 +93,7 @@ class Server:
         try:
             if not _is_of_same_user(connection):
                 return
+            connection.settimeout(SILENCE_S)
             for line in wire.lines(connection, wire.LONGEST_QUESTION):
                 self._answer(connection, line)
         except (OSError, ValueError):
@@ -113,6 +128,14 @@ class Server:
             wire.send(connection, {"v": VERSION, "source": self._where()})
             while (one := ear.get()) is not None:
                 wire.send(connection, event_document(one))
+
+
+def _turn_away(connection: socket.socket) -> None:
+    """Say that there is no room; never waits."""
+    with suppress(OSError), closing(connection):
+        connection.setblocking(False)
+        said = f"{MOST_CONNECTIONS} commands ask this scheduler already; ask again when some have ended"
+        wire.send(connection, wire.refused(Refusal(Code.UNREACHABLE, "busy", said)))
 
 
 @contextmanager
