@@ -48,7 +48,7 @@ class Server:
         self.log = log_of(voice)
         self.events = Broadcast()
         file = read(path)
-        works = check(file)
+        self._works = check(file)
         self.program = program_of(file, observers=[self.log, self.events], lines=self.lines)
         self.subject = Subject(
             self.program.scheduler,
@@ -57,15 +57,18 @@ class Server:
             events=self.events,
             descriptions=descriptions_of(file),
         )
-        self.gone = fill(self.program, works)
         self.failed_reload: str | None = None
 
     def about(self) -> Document:
         """What is said of it beside each answer."""
         return {"file": str(self.path), "tz": self.program.file.timezone, "reload_error": self.failed_reload}
 
-    def greet(self) -> None:
-        """What a person wants to know first."""
+    def fill(self) -> None:
+        """Schedule what the file has, and say what a person wants to know first.
+
+        Only once it is known that nobody runs the file: a store that another works on would be changed under it.
+        """
+        gone = fill(self.program, self._works)
         file = self.program.file
         first = min(
             (info for info in self.program.scheduler.tasks() if info.next_fire_us is not None),
@@ -76,7 +79,7 @@ class Server:
         self.voice.say(f"{self.path}: {_count(len(file.tasks), 'task')}{then}")
         for warning in file.warnings:
             self.voice.say(f"{self.path}: {warning}", "warning")
-        for id in self.gone:
+        for id in gone:
             self.voice.say(f"{id}: is not in the file any more, and was cancelled", "warning")
 
     def reload(self) -> None:
@@ -128,7 +131,7 @@ def run_file(path: Path, voice: Voice, place: Path | None, stop_after_s: float) 
     watch = Watch(path)
     try:
         with served(place, server.subject, str(path), voice, server.about):
-            server.greet()
+            server.fill()
             came = sleep_until_end(
                 server.program.scheduler, server.end, Reloading(watch, server.reload), server.kill_all
             )
