@@ -142,6 +142,19 @@ def test_hang_up_reads_the_file_again(stage: Stage) -> None:
     assert "Traceback" not in err
 
 
+def test_a_second_run_of_a_file_is_refused_before_it_touches_the_store(stage: Stage) -> None:
+    """In life: somebody tries a new version by hand; it is refused, and has cancelled the backups of the old one."""
+    text = 'store = "sqlite:///tasks.db"\n' + BEAT.replace("every 20ms", "every 1h")
+    path = stage.write("tasks.toml", text + '[tasks.backup]\nrun = "true"\nwhen = "every 1h"\n')
+    with stage.running("tasks.toml") as process:
+        wait_for("next is", process.stderr)
+        process.send_signal(signal.SIGSTOP)  # so that it takes no change of the file itself
+        path.write_text(text)
+        assert "runs already" in stage.call("run", "tasks.toml").stderr
+        states = {task["id"]: task["state"] for task in stage.json("ls", "--store", "sqlite:///tasks.db")["tasks"]}
+        assert states == {"beat": "pending", "backup": "pending"}
+
+
 def test_what_cannot_change_while_it_runs_is_refused(stage: Stage) -> None:
     path = stage.write("tasks.toml", BEAT + "[pools.db]\nslots = 2\n")
     with stage.running("tasks.toml") as process:
