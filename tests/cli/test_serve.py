@@ -153,6 +153,7 @@ def test_a_second_run_of_a_file_is_refused_before_it_touches_the_store(stage: St
         assert "runs already" in stage.call("run", "tasks.toml").stderr
         states = {task["id"]: task["state"] for task in stage.json("ls", "--store", "sqlite:///tasks.db")["tasks"]}
         assert states == {"beat": "pending", "backup": "pending"}
+        process.send_signal(signal.SIGCONT)  # or it could not be ended
 
 
 def test_what_cannot_change_while_it_runs_is_refused(stage: Stage) -> None:
