@@ -1,4 +1,4 @@
-"""A thousand commands that are due at one instant, beside a bare loop of `subprocess.Popen`; what far-off ones cost.
+"""A thousand commands due at one instant, beside a bare loop of `subprocess.Popen`; and what far-off ones cost.
 
 Each measure runs in a fresh process, contenders take turns, and the median of the rounds counts. Each proves its
 result: every command has ended with code 0.
@@ -39,7 +39,7 @@ FORMS: dict[str, str | list[str]] = {'run = "true"': "true", 'run = ["true"]': [
 
 
 def bare(run: str | list[str], pipes: bool) -> dict[str, float]:
-    """Start them in a loop; then read and reap them. `pipes`: as a scheduler needs it: output, a group, no stdin."""
+    """Start them in a loop; then read and reap them. `pipes`: as a scheduler must, with output, a group, no stdin."""
     command = ["/bin/sh", "-c", run] if isinstance(run, str) else run
     more: dict[str, Any] = {}
     if pipes:
@@ -75,7 +75,7 @@ def ours(run: str | list[str]) -> dict[str, float]:
 
 
 def idle(span_s: float) -> dict[str, float]:
-    """Voluntary switches and CPU time of every thread but the one that measures. Each of ours was at work before."""
+    """Voluntary switches and CPU time of every thread but the one that measures. Each has been at work before."""
     with Children(COUNT, outputs=Outputs()) as children:
         scheduler = Scheduler(Pool(children, slots=COUNT))
         for number in range(COUNT):
