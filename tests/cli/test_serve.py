@@ -155,6 +155,17 @@ def test_a_second_run_of_a_file_is_refused_before_it_touches_the_store(stage: St
         assert states == {"beat": "pending", "backup": "pending"}
 
 
+def test_what_failed_before_it_began_is_no_failure_of_this_run(stage: Stage) -> None:
+    """In life: one task fails once, is mended, and the service ends with 1 for ever, until the store is pruned."""
+    text = 'store = "sqlite:///tasks.db"\n[tasks.{}]\nrun = "{}"\n'
+    stage.write("tasks.toml", text.format("bad", "exit 3"))
+    assert stage.call("run", "tasks.toml").returncode == 1
+    stage.write("tasks.toml", text.format("good", "true"))
+    again = stage.call("run", "tasks.toml")
+    assert (again.returncode, "1 succeeded, 0 failed" in again.stderr) == (0, True), again.stderr
+    assert [task["id"] for task in stage.json("ls", "--state", "failed")["tasks"]] == ["bad"]
+
+
 def test_what_cannot_change_while_it_runs_is_refused(stage: Stage) -> None:
     path = stage.write("tasks.toml", BEAT + "[pools.db]\nslots = 2\n")
     with stage.running("tasks.toml") as process:

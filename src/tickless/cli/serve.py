@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tickless.cli.loop import Reloading, sleep_until_end
-from tickless.cli.telling import log_of, quiet_logger, served, stop, told
+from tickless.cli.telling import failures, log_of, quiet_logger, served, stop, told
 from tickless.cli.voice import Voice
 from tickless.cli.watch import Watch
 from tickless.clocks import SystemClock
@@ -131,6 +131,7 @@ def run_file(path: Path, voice: Voice, place: Path | None, stop_after_s: float) 
     watch = Watch(path)
     try:
         with served(place, server.subject, str(path), voice, server.about):
+            before = failures(server.program.scheduler)
             server.fill()
             came = sleep_until_end(
                 server.program.scheduler, server.end, Reloading(watch, server.reload), server.kill_all
@@ -138,7 +139,7 @@ def run_file(path: Path, voice: Voice, place: Path | None, stop_after_s: float) 
             server.events.close()
     finally:
         watch.close()
-    code = told(server.program.scheduler, server.log, voice, begun, came)
+    code = told(server.program.scheduler, server.log, voice, begun, came, before)
     if server.left:  # Python code that does not stop: its threads would hold the process for ever
         voice.say(f"ended with {', '.join(run.task_id for run in server.left)} still going on", "error")
         sys.stdout.flush()
