@@ -71,7 +71,8 @@ def run_one(target: str, task: str, timeout: float | None) -> int:
     """One task of a task file that nobody runs, here and now."""
     from tickless.cli.serve import run_part
 
-    return run_part(Path(target), task, Voice(as_json=settings().json, quiet=settings().quiet > 0), timeout)
+    voice = Voice(as_json=settings().json, quiet=settings().quiet > 0)
+    return run_part(Path(target), task, voice, timeout, STOP_AFTER_S)
 
 
 def is_python(target: str) -> bool:
