@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -154,6 +155,43 @@ def test_a_second_run_of_a_file_is_refused_before_it_touches_the_store(stage: St
         states = {task["id"]: task["state"] for task in stage.json("ls", "--store", "sqlite:///tasks.db")["tasks"]}
         assert states == {"beat": "pending", "backup": "pending"}
         process.send_signal(signal.SIGCONT)  # or it could not be ended
+
+
+def test_what_failed_before_it_began_is_no_failure_of_this_run(stage: Stage) -> None:
+    """In life: one task fails once, is mended, and the service ends with 1 for ever, until the store is pruned."""
+    text = 'store = "sqlite:///tasks.db"\n[tasks.{}]\nrun = "{}"\n'
+    stage.write("tasks.toml", text.format("bad", "exit 3"))
+    assert stage.call("run", "tasks.toml").returncode == 1
+    stage.write("tasks.toml", text.format("good", "true"))
+    again = stage.call("run", "tasks.toml")
+    assert (again.returncode, "1 succeeded, 0 failed" in again.stderr) == (0, True), again.stderr
+    assert [task["id"] for task in stage.json("ls", "--state", "failed")["tasks"]] == ["bad"]
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        ("run = \"trap '' TERM; while :; do sleep 0.01; done\"", "1 cancelled"),
+        ('python = "stubborn:wait"', "ended with stubborn still going on"),
+    ],
+)
+def test_run_now_that_takes_too_long_is_ended_here(stage: Stage, work: str, said: str) -> None:
+    """In life: a task of a file that nobody runs is tried by hand, with --timeout, and hangs for ever."""
+    stage.write("tasks.toml", f'[tasks.stubborn]\n{work}\nwhen = "every 1h"\n')
+    stage.write("stubborn.py", "import threading\n\n\ndef wait():\n    threading.Event().wait()\n")
+    code = "from tickless.cli import main, run; run.STOP_AFTER_S = 0.01; raise SystemExit(main())"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "run-now", "stubborn", "--timeout", "0.1"],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        check=False,
+        cwd=stage.folder,
+        env=stage.environment,
+    )
+    assert ended.returncode == 7, ended.stderr
+    assert "stubborn: has not ended within 0.1 s, and is stopped" in ended.stderr
+    assert said in ended.stderr
 
 
 def test_what_cannot_change_while_it_runs_is_refused(stage: Stage) -> None:

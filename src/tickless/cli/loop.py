@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from tickless.cli.watch import Watch
+from tickless.instants import Instant
 from tickless.lifetime import SignalBell, beside, stop_signals
 from tickless.scheduler import Scheduler
 from tickless.waits import deadline_of, left_s
@@ -32,8 +33,10 @@ def sleep_until_end(
     end: Callable[[int | None], None],
     reloading: Reloading | None = None,
     at_last: Callable[[], None] | None = None,
+    deadline: Instant | None = None,
 ) -> int | None:
-    """Start it, and sleep until every task has ended, or a signal comes, whose number is returned. Then `end` it.
+    """Start it, and sleep until every task has ended, or a signal comes, whose number is returned, or the deadline.
+    Then `end` it.
 
     A second signal ends the process, `at_last` first, while it sleeps and while it is ended. Costs no wake-up while
     nothing happens.
@@ -48,8 +51,8 @@ def sleep_until_end(
     with stop_signals(bell.ring, bell, at_last) as came, _hang_ups(reloading) as hung_up:
         scheduler.start()
         threading.Thread(target=wait_for_all, name="tickless-wait", daemon=True).start()
-        with _Sleep(bell, reloading) as sleep:
-            while not came and not ended.is_set():
+        with _Sleep(bell, reloading, deadline) as sleep:
+            while not came and not ended.is_set() and left_s(deadline) != 0:
                 if sleep.until_change() or hung_up:
                     hung_up.clear()
                     if reloading is not None and not came:
@@ -63,8 +66,9 @@ def sleep_until_end(
 class _Sleep:
     """The wait for the bell and for a change of the file."""
 
-    def __init__(self, bell: SignalBell, reloading: Reloading | None) -> None:
+    def __init__(self, bell: SignalBell, reloading: Reloading | None, deadline: Instant | None) -> None:
         self._bell = bell
+        self._deadline = deadline
         self._watch = None if reloading is None else reloading.watch
         self._selector = selectors.DefaultSelector()
 
@@ -79,21 +83,22 @@ class _Sleep:
         self._selector.close()
 
     def until_change(self) -> bool:
-        """Sleep until the bell rings (False), or the file has changed and has been left alone for a moment (True).
+        """Sleep until the bell rings or the deadline comes (False), or the file has changed and has been left alone for
+        a moment (True).
 
         What else is written in its folder, a log of its own tasks, puts nothing off.
         """
         changed, quiet = False, None
         while True:
-            ready = self._selector.select(left_s(quiet))
+            ready = self._selector.select(left_s(self._deadline if quiet is None else quiet))
             for key, _ in ready:
                 if key.data is self._bell:
                     self._bell.wait()
                     return changed
                 if self._watch is not None and self._watch.has_changed():
                     changed, quiet = True, deadline_of(QUIET_S)
-            if changed and left_s(quiet) == 0:
-                return True
+            if left_s(self._deadline if quiet is None else quiet) == 0:
+                return changed
 
 
 @contextmanager

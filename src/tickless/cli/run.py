@@ -10,7 +10,7 @@ import click
 from tickless.cli.load import NotFound, app_of
 from tickless.cli.loop import sleep_until_end
 from tickless.cli.settings import settings
-from tickless.cli.telling import log_of, quiet_logger, served, stop, told
+from tickless.cli.telling import failures, log_of, quiet_logger, served, stop, told
 from tickless.cli.voice import Voice
 from tickless.clocks import SystemClock
 from tickless.control import paths
@@ -73,7 +73,7 @@ def run_one(target: str, task: str, timeout: float | None) -> int:
     """One task of a task file that nobody runs, here and now."""
     from tickless.cli.serve import run_part
 
-    return run_part(Path(target), task, Voice(settings()), timeout)
+    return run_part(Path(target), task, Voice(settings()), timeout, STOP_AFTER_S)
 
 
 def is_python(target: str) -> bool:
@@ -103,9 +103,10 @@ def run_app(target: str, voice: Voice, place: Path | None) -> int:
     quiet_logger()
     begun = SystemClock().now()
     with served(place, Subject(scheduler, runs_here=True, events=events), target, voice):
+        before = failures(scheduler)
         came = sleep_until_end(scheduler, lambda number: _end(scheduler, number, voice))
         events.close()
-    return told(scheduler, log, voice, begun, came)
+    return told(scheduler, log, voice, begun, came, before)
 
 
 def _end(scheduler: Scheduler, number: int | None, voice: Voice) -> None:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tickless.cli.loop import Reloading, sleep_until_end
-from tickless.cli.telling import log_of, quiet_logger, served, stop, told
+from tickless.cli.telling import failures, log_of, quiet_logger, served, stop, told
 from tickless.cli.voice import Voice
 from tickless.cli.watch import Watch
 from tickless.clocks import SystemClock
@@ -24,6 +24,7 @@ from tickless.errors import TicklessError
 from tickless.observe import Observer
 from tickless.records import Run
 from tickless.taskfile.build import (
+    Program,
     check,
     descriptions_of,
     enter,
@@ -34,6 +35,7 @@ from tickless.taskfile.build import (
 from tickless.taskfile.difference import Change, difference
 from tickless.taskfile.read import read
 from tickless.taskfile.values import ABOUT_FIRES, FlowDef, TaskDef, TaskFile, part_id
+from tickless.waits import deadline_of
 
 LAST_WAIT_S = 2.0
 """How long what was killed may take to be gone."""
@@ -113,22 +115,40 @@ class Server:
 
     def end(self, number: int | None) -> None:
         """Nothing new starts; what runs may end, is asked to, and is killed."""
-        scheduler = self.program.scheduler
         if number is not None:
-            stop(scheduler, number, self.voice)
-            left = scheduler.close(timeout=self.stop_after_s)
-            if left:
-                some = ", ".join(run.task_id for run in left[:3]) + (", ..." if len(left) > 3 else "")
-                self.voice.say(f"{self.stop_after_s:g} s are over: killed: {some}", "warning")
-                self.kill_all()
-        self.left = scheduler.close(timeout=LAST_WAIT_S if number is not None else None)
-        for children in self.program.children.values():
-            children.shutdown(wait=not self.left)
-        self.lines.close()
+            stop(self.program.scheduler, number, self.voice)
+        self.left = _wound_down(self.program, self.lines, self.voice, None if number is None else self.stop_after_s)
 
-    def kill_all(self) -> None:
-        for children in self.program.children.values():
-            children.kill_all()
+
+def _wound_down(program: Program, lines: Lines, voice: Voice, stop_after_s: float | None) -> list[Run]:
+    """What was asked to stop may do so for so long, and is killed then. Gives what goes on all the same.
+
+    None: what runs may end.
+    """
+    left = program.scheduler.close(timeout=stop_after_s)
+    if left:
+        some = ", ".join(run.task_id for run in left[:3]) + (", ..." if len(left) > 3 else "")
+        voice.say(f"{stop_after_s:g} s are over: killed: {some}", "warning")
+        _kill_all(program)
+        left = program.scheduler.close(timeout=LAST_WAIT_S)
+    for children in program.children.values():
+        children.shutdown(wait=not left)
+    lines.close()
+    return left
+
+
+def _kill_all(program: Program) -> None:
+    for children in program.children.values():
+        children.kill_all()
+
+
+def _ended(code: int, left: list[Run], voice: Voice) -> int:
+    """The exit code; where Python code does not stop, whose threads would hold the process for ever, its end."""
+    if left:
+        voice.say(f"ended with {', '.join(run.task_id for run in left)} still going on", "error")
+        sys.stdout.flush()
+        os._exit(code)
+    return code
 
 
 def run_file(path: Path, voice: Voice, place: Path | None, stop_after_s: float) -> int:
@@ -139,22 +159,22 @@ def run_file(path: Path, voice: Voice, place: Path | None, stop_after_s: float) 
     watch = Watch(path)
     try:
         with served(place, server.subject, str(path), voice, server.about):
+            before = failures(server.program.scheduler)
             server.fill()
             came = sleep_until_end(
-                server.program.scheduler, server.end, Reloading(watch, server.reload), server.kill_all
+                server.program.scheduler,
+                server.end,
+                Reloading(watch, server.reload),
+                lambda: _kill_all(server.program),
             )
             server.events.close()
     finally:
         watch.close()
-    code = told(server.program.scheduler, server.log, voice, begun, came)
-    if server.left:  # Python code that does not stop: its threads would hold the process for ever
-        voice.say(f"ended with {', '.join(run.task_id for run in server.left)} still going on", "error")
-        sys.stdout.flush()
-        os._exit(code)
-    return code
+    code = told(server.program.scheduler, server.log, voice, begun, came, before)
+    return _ended(code, server.left, voice)
 
 
-def run_part(path: Path, task: str, voice: Voice, timeout_s: float | None) -> int:
+def run_part(path: Path, task: str, voice: Voice, timeout_s: float | None, stop_after_s: float) -> int:
     """One task of the file, or one flow, here and now: its rule is left out, its output shown. Gives the exit code."""
     file = read(path)
     part = _part(file, task)
@@ -165,27 +185,22 @@ def run_part(path: Path, task: str, voice: Voice, timeout_s: float | None) -> in
     begun = SystemClock().now()
     enter(program, works, [_now(part)])
 
-    def kill_all() -> None:
-        for children in program.children.values():
-            children.kill_all()
-
-    late = False
+    late, left = False, []
 
     def end(number: int | None) -> None:
-        nonlocal late
+        nonlocal late, left
+        scheduler = program.scheduler
         if number is not None:
-            stop(program.scheduler, number, voice)
-        late = bool(program.scheduler.close(timeout=timeout_s))
-        if late:
+            stop(scheduler, number, voice)
+        elif any(info.state.after for info in scheduler.tasks()):
+            late = True
             voice.say(f"{task}: has not ended within {timeout_s:g} s, and is stopped", "error")
-            program.scheduler.close(cancel=True)
-        for children in program.children.values():
-            children.shutdown(wait=True)
-        lines.close()
+            scheduler.close(timeout=0, cancel=True)
+        left = _wound_down(program, lines, voice, stop_after_s if late or number is not None else None)
 
-    came = sleep_until_end(program.scheduler, end, at_last=kill_all)
+    came = sleep_until_end(program.scheduler, end, at_last=lambda: _kill_all(program), deadline=deadline_of(timeout_s))
     code = told(program.scheduler, log, voice, begun, came)
-    return Code.TIMED_OUT if late else code
+    return _ended(Code.TIMED_OUT if late else code, left, voice)
 
 
 def _part(file: TaskFile, task: str) -> TaskDef | FlowDef:

@@ -19,6 +19,7 @@ from tickless.control import paths
 from tickless.control.documents import Document
 from tickless.control.refusals import Code, Refusal
 from tickless.control.subject import Subject
+from tickless.instants import Instant
 from tickless.observe import Observer
 from tickless.observe.text import printable, span_text
 from tickless.records import EventKind, Run
@@ -62,13 +63,27 @@ def _waits_for(running: list[Run]) -> str:
     return f"; asked to stop, and may finish: {some}. A second signal ends all at once"
 
 
-def told(scheduler: Scheduler, log: Log, voice: Voice, begun: int, came: int | None) -> int:
-    """Say how it went. Gives the exit code."""
+Failure = tuple[str, Instant | None]
+
+
+def failures(scheduler: Scheduler) -> frozenset[Failure]:
+    """The tasks that have failed, each with its end: a store has those of earlier runs of the program as well."""
+    return frozenset(
+        (task.id, None if task.last_run is None else task.last_run.finished_us)
+        for task in scheduler.tasks()
+        if task.state is State.FAILED
+    )
+
+
+def told(
+    scheduler: Scheduler, log: Log, voice: Voice, begun: int, came: int | None, before: frozenset[Failure] = frozenset()
+) -> int:
+    """Say how it went. Gives the exit code. `before`: what had failed before it began."""
     voice.say(f"{summary(log)} in {span_text(SystemClock().now() - begun)}", "warning")
     if came is not None:
         return ON_SIGNAL + came
     # Counted, since the scheduler forgets; looked at, since events may be lost. Not to know is not success.
-    known = log.counts[EventKind.FAILED] or any(task.state is State.FAILED for task in scheduler.tasks())
+    known = log.counts[EventKind.FAILED] or failures(scheduler) - before
     return Code.FAILED if known or log.counts[EventKind.DROPPED] else Code.DONE
 
 
