@@ -29,7 +29,7 @@ examples:
 
 \b
 exit codes:
-  0    every task succeeded, was cancelled by the program itself, or was skipped
+  0    every task succeeded, was cancelled by the program, or was skipped
        by its own run_if
   1    a run failed, or so many ended at once that nobody knows
   4    the file cannot be loaded, or names no scheduler
