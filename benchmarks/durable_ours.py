@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 import durable_work
@@ -18,6 +18,8 @@ from workload import FAR_S, delays_s, rate
 from tickless import Call, Scheduler, State, after
 
 FILL_BATCH = 10_000
+LAST_LOOK_S = 10.0
+"""A third of the lease, as it is by default."""
 
 _make: Callable[..., Any] = Scheduler
 """So that this file is checked with and without a `store=` in the signature."""
@@ -191,9 +193,14 @@ def idle(folder: str, pending: int, span_s: float) -> dict[str, float]:
 
 
 def idle_body(path: str, span_s: float) -> dict[str, float]:
-    """It has run something first, so that there are workers, which must sleep as well."""
+    """It has run something first, so that there are workers, which must sleep as well.
+
+    The thread that renews leases looks once more after the last run, a third of the lease later, and then sleeps until
+    there is another: that look comes before the span.
+    """
     statements = Statements()
     with _scheduler(path) as scheduler:
         scheduler.start()
         scheduler.schedule(work)  # either process may run it
+        sleep(LAST_LOOK_S)
         return statements.watch(span_s)

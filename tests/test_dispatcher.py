@@ -14,7 +14,7 @@ from tests.faults.world import World, fail, our_threads
 from tests.observe.observers import Keeper
 from tests.pools.executors import Held
 from tickless import Call, EventKind, Pool, Scheduler, State, Task, after, at, every
-from tickless.testing import InlinePool
+from tickless.testing import FakeClock, InlinePool
 
 
 def nothing() -> None: ...
@@ -34,6 +34,18 @@ def counted(pool: Any = None, **options: Any) -> Iterator[tuple[Scheduler, Count
 
 def all_end(*tasks: Task[Any]) -> bool:
     return all(task.wait(PATIENCE_S) for task in tasks)
+
+
+def test_what_is_to_run_now_waits_for_the_start() -> None:
+    """A scheduler that is never started plans, and others run: its process may end the next moment."""
+    story: list[int] = []
+    scheduler = Scheduler(InlinePool(), clock=FakeClock(), observers=[])
+    task = scheduler.schedule(story.append, every(seconds=100), args=(1,))
+    scheduler.run_now(task)
+    assert (story, task.state) == ([], State.READY)
+    with scheduler:
+        pass  # its dispatcher finds what is ready
+    assert story == [1]
 
 
 # P7: when it wakes

@@ -18,6 +18,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.cli.reference import commands_reference
 from tickless.states import MOVES, Reason, State
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,8 +123,8 @@ def spans(page: Path) -> list[str]:
 
 
 def found(file: str) -> Path | None:
-    """The file, named from the root, from docs/ or from the library's own directory."""
-    candidates = (base / file for base in (ROOT, ROOT / "docs", LIBRARY))
+    """The file, named from the root, from docs/, from the example of a task file, or from the library's own."""
+    candidates = (base / file for base in (ROOT, ROOT / "docs", LIBRARY, ROOT / "examples" / "backup"))
     return next((path for path in candidates if path.is_file()), None)
 
 
@@ -189,6 +190,7 @@ DRAWN: dict[str, tuple[str, Callable[[], str]]] = {
     "the table of moves": ("states.md", moves_table),
     "the table of moves, as a picture": ("states.md", moves_diagram),
     "the reasons": ("states.md", reasons_table),
+    "the commands": ("cli.md", commands_reference),
 }
 """What -> the page that it stands in, and who draws it."""
 

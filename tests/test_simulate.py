@@ -29,7 +29,7 @@ from tickless import (
     simulate,
 )
 from tickless.instants import SECOND_US
-from tickless.simulate import START
+from tickless.simulation import START
 
 START_US = int(START.timestamp()) * SECOND_US
 

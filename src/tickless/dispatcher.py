@@ -37,6 +37,8 @@ class Dispatcher:
         self._bell = Bell()
         self._thread: Thread | None = None
         self._undrive: Callable[[], None] | None = None
+        self._begun = False
+        """Whether runs may go to the pools: one that is never started plans, and others run what it says."""
         self._stopped = False
         self._turning = False
         self._failures = 0
@@ -54,6 +56,7 @@ class Dispatcher:
 
     def start(self) -> None:
         """Begin to turn. With a driven clock no thread is started, and the first turn has been when this returns."""
+        self._begun = True
         if isinstance(self._clock, DrivenClock):
             self._undrive = self._clock.drive(self.turn)
             self.turn()
@@ -85,7 +88,7 @@ class Dispatcher:
         `spare` ready runs of `pool` are taken by the caller itself.
         """
         signs = self._signs
-        if signs.stirred:
+        if signs.stirred and self._begun:
             signs.stirred = False
             if self._hands is not None:
                 self._start_all(self._hands, spare, pool)

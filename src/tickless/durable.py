@@ -9,7 +9,7 @@ from typing import Any
 
 from tickless.bell import Bell
 from tickless.clocks import SystemClock, boot_id, elapsed_us
-from tickless.errors import PayloadError, StoreError
+from tickless.errors import PayloadError, ScheduleError, StoreError
 from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
 from tickless.options import Options, policy_in
 from tickless.places import Keeps, Place
@@ -18,8 +18,9 @@ from tickless.pools import Pool
 from tickless.rules import Rule
 from tickless.stores.registered import Works
 from tickless.stores.sql import looking
+from tickless.stores.sql.address import parse
 from tickless.stores.sql.batches import update_all
-from tickless.stores.sql.sqlite import Database, parse
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.store import MOST_GROUP, SqlStore
 from tickless.task import Task
 
@@ -38,7 +39,9 @@ class Durable:
     ) -> None:
         works = place.works
         self.works: Works = works if hasattr(works, "resolve") else Works(works, place.aliases)
-        database = Database(parse(place.url), place.durability)
+        self.stands_in: bool = getattr(self.works, "stands_in", False)
+        """Whether its works are none of this program's: see `tickless.strangers`."""
+        database = Database(parse(place.url), place.durability, as_it_is=self.stands_in)
         try:
             self.store = SqlStore(
                 database,
@@ -58,6 +61,14 @@ class Durable:
             database.close()
             raise
         self._renewer: Renewer | None = None
+
+    def check_start(self) -> None:
+        """Raises ScheduleError for who only looks in: what is in the file is not its to run."""
+        if self.stands_in:
+            raise ScheduleError(
+                f"{self.store.db.path}: was opened by open_store(), without the works of its tasks, and cannot be "
+                "started; start a Scheduler(store=...) in the program that has them"
+            )
 
     def start(self, ring: Callable[[], None] | None, tell: Callable[[str], None]) -> None:
         """The scheduler begins. `ring` has it turn; None where a driven clock does. `tell`: of a trouble."""

@@ -11,9 +11,12 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 assert concurrent.futures.thread  # the import is the point
+
+
+T = TypeVar("T")
 
 
 class Mortal(Protocol):
@@ -66,6 +69,11 @@ class SignalBell:
         self._here, self._there = socket.socketpair()
         self._there.setblocking(False)
 
+    @property
+    def ear(self) -> socket.socket:
+        """Readable once there was a ring: for who waits for more than this."""
+        return self._here
+
     def fileno(self) -> int:
         """What `signal.set_wakeup_fd` writes to."""
         return self._there.fileno()
@@ -86,18 +94,47 @@ class SignalBell:
         self._there.close()
 
 
+def beside(bell: SignalBell, call: Callable[[], T]) -> T:
+    """What the call gives, made in a thread of its own while this one waits on the bell: it misses no signal.
+
+    For the main thread, and for calls that wait on a lock: see `SignalBell`.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def body() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
+            future.set_exception(error)
+        finally:
+            bell.ring()
+
+    thread = threading.Thread(target=body, name="tickless-end", daemon=True)
+    thread.start()
+    while not future.done():
+        bell.wait()
+    thread.join()
+    return future.result()
+
+
 @contextmanager
-def stop_signals(stop: Callable[[], None], bell: SignalBell) -> Iterator[list[int]]:
+def stop_signals(
+    stop: Callable[[], None], bell: SignalBell, at_last: Callable[[], None] | None = None
+) -> Iterator[list[int]]:
     """While inside, the first SIGINT or SIGTERM calls `stop`, and a second one of either ends the process at once.
 
-    Any signal rings the bell, unless the program has a wake-up descriptor of its own. Gives the list of the signals
-    that came. In a thread other than the main one, where Python takes no handlers, and for a signal that the program
-    ignores, nothing changes.
+    `at_last` is called before that end, in the signal handler. Any signal rings the bell, unless the program has a
+    wake-up descriptor of its own. Gives the list of the signals that came. In a thread other than the main one, where
+    Python takes no handlers, and for a signal that the program ignores, nothing changes.
     """
     came: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
         if came:
+            if at_last is not None:
+                at_last()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         came.append(number)

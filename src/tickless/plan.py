@@ -52,6 +52,11 @@ class FlowPlan:
     def __call__(self) -> Opens:
         return OPENS
 
+    @property
+    def steps(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The names of its tasks, each with those of its parents."""
+        return [(model._name, tuple(parent._name for parent in model._parents)) for model in self.drafts]
+
     def tickless_parts(self) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
         """For who calls it in another process."""
         return work_of_rounds, (), {}

@@ -139,6 +139,7 @@ class PoolInfo:
 
     name: str
     slots: int
+    """How many runs it may have at a time; 0 where it is not this scheduler's."""
     ready: int
     """Runs that wait for a slot."""
     running: int

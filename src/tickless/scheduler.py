@@ -22,7 +22,7 @@ from tickless.drafts import DEFAULTS, NOTHING, Call, check_call, draft, draft_of
 from tickless.errors import ForkedScheduler, ScheduleError, UnknownTask, refuse_closed, shown
 from tickless.hands import feed, limits_of, pools_of
 from tickless.instants import Clock, DrivenClock, Instant, datetime_of
-from tickless.lifetime import SignalBell, remember, stop_signals
+from tickless.lifetime import SignalBell, beside, remember, stop_signals
 from tickless.observe import Journal, Observer
 from tickless.observe.journal import QUEUE_LIMIT
 from tickless.observe.log import LogObserver
@@ -242,6 +242,7 @@ class Scheduler:
     pause = verbs.pause
     resume = verbs.resume
     run_now = verbs.run_now
+    backfill = verbs.backfill
 
     # Flows
 
@@ -278,6 +279,8 @@ class Scheduler:
         self._check_fork()
         counts = self._store.pools()
         self._look()
+        if self._durable is not None and self._durable.stands_in:
+            return {name: PoolInfo(name, 0, *of) for name, of in counts.items()}
         return {name: PoolInfo(name, pool.slots, *counts[name]) for name, pool in self._pools.items()}
 
     def limits(self) -> dict[str, LimitInfo]:
@@ -342,6 +345,8 @@ class Scheduler:
         What was declared enters the store, all of it or nothing; when it raises, it may be tried again.
         """
         self._check_fork()
+        if self._durable is not None:
+            self._durable.check_start()
         if self._phase in ("new", "running"):
             self._declared.enter(self)
         with self._lifetime:
@@ -378,7 +383,7 @@ class Scheduler:
                     bell.wait()
                     self._store.forget_waiter(bell, None)  # a signal that says nothing rings too
                 done = not self._stop_asked and not came
-                self.close()
+                beside(bell, self.close)
         finally:
             self._stop_bell = None
             bell.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from types import EllipsisType
-from typing import TYPE_CHECKING, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from tickless.changes import Update, change, pause_of
 from tickless.changes import reschedule as rescheduled
@@ -13,13 +13,13 @@ from tickless.changes import run_now as have_run
 from tickless.checks import one_of, text, whole
 from tickless.core.record import TaskRecord
 from tickless.core.special import Asked
-from tickless.errors import ScheduleError, UnknownTask, shown
+from tickless.errors import RuleError, ScheduleError, UnknownTask, shown
 from tickless.flow import Flow, FlowOptions
-from tickless.instants import Instant
+from tickless.instants import Instant, datetime_of, instant_of
 from tickless.options import CATCH_UPS, Changes
 from tickless.records import Run
 from tickless.round import Round
-from tickless.rules import Rule
+from tickless.rules import Rule, checked_next, span
 from tickless.states import CatchUp
 
 if TYPE_CHECKING:
@@ -115,6 +115,60 @@ def run_now(self: Scheduler, task: Which | EllipsisType = ..., *, tag: str | Non
         self._look()
 
 
+MOST_BACKFILL = 10_000
+"""So many fires one `backfill` is about."""
+
+
+def backfill(
+    self: Scheduler, task: Which, start: datetime, end: datetime, *, again: bool = False, dry_run: bool = False
+) -> list[Run]:
+    """Have a task run for each fire of its rule with start <= due < end (aware) that has been. Gives these runs.
+
+    They are beside the plan, and one after another, the oldest first, whatever `overlap` says: the next begins when the
+    one before it has ended, all its tries included. Each has its fire for `due`, and no `grace`; the next fire,
+    `max_runs` and failures in a row are not touched. One is a task of its own, `dump@2026-11-01T00:00:00Z`, which can
+    be looked at and cancelled; of a flow it is a round. Cancel the task, and they are cancelled.
+
+    Left out is what succeeded, as far as its history is kept (with `again` that runs once more), what is about to run,
+    and what the plan is still to deal with. `dry_run` changes nothing, and gives the runs that there would be.
+    Raises ScheduleError when the task has ended or fires once, and for more than 10,000 fires; RuleError, UnknownTask.
+    """
+    first, last = instant_of(start, "start"), instant_of(end, "end")
+    if last < first:
+        raise RuleError(f"backfill: start={shown(start)} is after end={shown(end)}; give the earlier one first")
+    record, now = self._record_of(task), self._now()
+    copy = self._store.settings(record)
+    if copy is None or copy._rule is None:
+        dues: list[Instant] = []  # the store says what is wrong
+    else:
+        reading = self._clock.wall() if copy._wall else now
+        planned = reading if copy._due is None else copy._due  # from that one on, missed ones too are the plan's
+        dues = _fires(record, copy._rule, first, min(last, reading, planned))
+    try:
+        return self._store.backfill(record, dues, now, again, dry_run)
+    finally:
+        self._look()
+
+
+def _fires(task: TaskRecord, rule: Rule, first: Instant, end: Instant) -> list[Instant]:
+    """Those with first <= fire < end. Raises ScheduleError for too many. Foreign code, so without the lock."""
+    dues: list[Instant] = []
+    due = checked_next(rule, Instant(first - 1))
+    while due is not None and due < end:
+        dues.append(due)
+        if len(dues) > MOST_BACKFILL:
+            found = span(rule, Instant(first - 1), Instant(end - 1))
+            exactly = found is not None and found[0] > MOST_BACKFILL  # else they were counted to 1,000
+            count = f"{found[0]:,}" if found is not None and exactly else f"more than {MOST_BACKFILL:,}"
+            raise ScheduleError(
+                f"backfill: task {shown(task.id)} has {count} fires from {datetime_of(first):%Y-%m-%d %H:%M} to "
+                f"{datetime_of(end):%Y-%m-%d %H:%M} UTC, and at most {MOST_BACKFILL:,} run at a time; ask for a part "
+                f"of them, such as up to {datetime_of(due):%Y-%m-%d %H:%M} UTC"
+            )
+        due = checked_next(rule, due)
+    return dues
+
+
 def flow(self: Scheduler, id: str, when: Rule | None = None, **options: Unpack[FlowOptions]) -> Flow:
     """A program of tasks that recurs as one: define it in a `with` block, or with a function that this decorates.
 
@@ -153,6 +207,16 @@ def run_round(self: Scheduler, flow: TaskRecord, asked: Asked) -> Run:
         return self._store.run_now(flow, self._now(), asked)
     finally:
         self._look()
+
+
+def steps_of(self: Scheduler, flow: Which) -> list[tuple[str, tuple[str, ...]]]:
+    """What a flow is made of: the names of its tasks, each with those of its parents, in the order of definition."""
+    record, durable = self._record_of(flow), self._durable
+    plan: Any = record._work
+    if durable is None:
+        return list(plan.steps)
+    found: list[tuple[str, tuple[str, ...]]] = durable.store.transactions.read(lambda: plan.steps)
+    return found
 
 
 def _scope(self: Scheduler, verb: str, task: Which | EllipsisType, tag: str | None) -> TaskRecord | str | None:

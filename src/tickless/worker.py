@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from logging import Logger, LoggerAdapter, getLogger
-from threading import Event, get_ident
+from threading import get_ident
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, final
 
@@ -23,6 +23,7 @@ from tickless.output import replaced
 from tickless.records import SUCCESS, Outcome
 from tickless.states import DEFAULT_POOL, Reason, State
 from tickless.stores import Store
+from tickless.stores.stopping import StopEvent
 
 STAY_RUNS = 256
 STAY_US = 20_000
@@ -74,7 +75,7 @@ class StopFlag:
 
     __slots__ = ("_event",)
 
-    def __init__(self, event: Event) -> None:
+    def __init__(self, event: StopEvent) -> None:
         self._event = event
 
     def __bool__(self) -> bool:
@@ -93,6 +94,13 @@ class StopFlag:
             )
         return self._event.wait(max(0, min(timeout, LONGEST_SLEEP_S)))
 
+    def call(self, callback: Callable[[], object]) -> None:
+        """Have it called once: when the stop is asked for, or now where it was. For code that cannot wait, such as
+        that of an event loop: it is called in the thread that asks, in the middle of its work, so it must only note
+        that and wake another, and must not raise.
+        """
+        self._event.call(callback)
+
 
 @final
 class DistantRun:
@@ -106,7 +114,7 @@ class DistantRun:
         self.task_id = task_id
         self.due = None if due is None else datetime_of(due)
         self.attempt = attempt
-        self.stop_requested = StopFlag(Event())
+        self.stop_requested = StopFlag(StopEvent())
 
     @property
     def log(self) -> RunLog:
@@ -298,7 +306,7 @@ class Worker:
         line = error_line(error)
         if issubclass(type(error), Stopped):
             return Outcome(State.CANCELLED, error, Reason.STOPPED, line)
-        return Outcome(State.FAILED, error, None, line, traceback_of(error) if self.tracebacks else None)
+        return Outcome(State.FAILED, error, None, line, traceback_of(error) if self.tracebacks and rest else None)
 
     # What the hand for other executors asks: see `pools.single.Desk`
 

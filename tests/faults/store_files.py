@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tickless.stores.sql.sqlite import APPLICATION_ID, Database
+from tickless.stores.sql.header import APPLICATION_ID
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import migrations
 
 NEWEST = len(migrations())

@@ -46,8 +46,10 @@ FLOORS: dict[str, int] = {
     "tickless.hands": 4,
     "tickless.durable": 4,
     "tickless.places": 4,
+    "tickless.strangers": 4,
+    "tickless.upkeep": 4,
     "tickless.verbs": 4,
-    "tickless.simulate": 4,  # what it simulates is a program of the scheduler, so it makes one
+    "tickless.simulation": 4,  # what it simulates is a program of the scheduler, so it makes one
     "tickless.flow": 4,
     "tickless.plan": 4,
     "tickless.conditions": 4,
@@ -55,6 +57,9 @@ FLOORS: dict[str, int] = {
     "tickless.declared": 4,
     "tickless.decorators": 4,
     "tickless.testing": 4,
+    "tickless.control": 4,
+    "tickless.taskfile": 4,
+    "tickless.commands": 4,
     "tickless.cli": 4,
     "tickless.__main__": 4,
     "tickless.web": 4,

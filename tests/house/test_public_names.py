@@ -6,9 +6,10 @@ Why: a name that nobody explains is one that every user explains to themselves, 
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import NewType
@@ -57,7 +58,7 @@ def exported(source: Source) -> tuple[set[str], set[str]]:
     """(the names in __all__, the public names that the module binds), both read from the source."""
     listed: set[str] = set()
     bound: set[str] = set()
-    for node in source.tree.body:
+    for node in _statements(source.tree):
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             bound |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -70,6 +71,15 @@ def exported(source: Source) -> tuple[set[str], set[str]]:
                 listed |= set(ast.literal_eval(node.value))
             bound |= targets
     return listed, {name for name in bound if not name.startswith("_")}
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Those of the module, and those that only a type checker sees."""
+    for node in tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            yield from node.body
+        else:
+            yield node
 
 
 def prose() -> str:
@@ -88,6 +98,20 @@ def test_the_package_gives_its_public_names_and_nothing_else() -> None:
     listed, bound = exported(root)
     assert listed - bound == set()
     assert bound - listed == set()
+
+
+def test_each_public_name_is_where_a_type_checker_is_told_that_it_is() -> None:
+    """In life: the editor offers a name that cannot be imported, or another thing of the same name."""
+    root = next(source for source in library() if source.module == "tickless")
+    told = {
+        alias.name: node.module
+        for node in _statements(root.tree)
+        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+        for alias in node.names
+    }
+    assert told == tickless._HOMES
+    for name, module in told.items():
+        assert getattr(tickless, name) is getattr(importlib.import_module(str(module)), name)
 
 
 def test_every_public_name_has_a_docstring_of_its_own() -> None:

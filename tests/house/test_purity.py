@@ -30,7 +30,7 @@ CLOCK_READINGS = frozenset({"now", "utcnow", "today"})
 """`datetime.now`, `date.today`, and also `clock.now`: a pure function is given the instant."""
 
 TIME_IS_READ_IN = frozenset({"tickless.clocks"})
-LOTS_ARE_DRAWN_IN = frozenset({"tickless.simulate"})
+LOTS_ARE_DRAWN_IN = frozenset({"tickless.simulation"})
 """From a seed: `random.Random(seed)`."""
 
 
@@ -59,7 +59,7 @@ def impurities(source: Source) -> list[str]:
 
 
 def strays(source: Source) -> list[str]:
-    """Readings of time outside of clocks.py, and lots drawn outside of simulate.py: true of every floor."""
+    """Readings of time outside of clocks.py, and lots drawn outside of simulation.py: true of every floor."""
     faults = []
     for module, _, line in _taken(source.tree):
         if module == "time" and source.module not in TIME_IS_READ_IN:

@@ -138,14 +138,18 @@ class Model:
 
     def judge(self, resumed: str | None) -> None:
         """The fires that have come, where the overlap policy leaves room for one."""
-        if self.paused or self.end or self.caught:
+        if self.end or self.caught:
             return
         overlap, fell = self.policy.overlap, [due for due, why in self.came.items() if why == "overlap"]
-        if self.chain_is_over and fell and overlap in ("queue", "replace"):
+        if self.chain_is_over and self.paused and fell and overlap == "replace" and self.now in self.came:
+            self.skip("replaced", [due for due in self.came if due != self.now])  # by one that falls into the pause
+        elif self.chain_is_over and fell and overlap in ("queue", "replace"):  # one of them has waited, paused or not
             self.waiter = [fell[0]]
             self.came = {due: why for due, why in self.came.items() if due not in self.waiter}
             self.waiter_goes()
         self.chain_is_over = False
+        if self.paused:
+            return
         if self.waiter or (overlap in ("skip", "allow") and self.full()):
             return
         if overlap in ("skip", "allow"):
@@ -363,7 +367,7 @@ class Model:
             self.runs.remove(run)
             self.let_go(run)
         lost = [due for due in self.came if self.step and due < self.now]  # the new rule knows nothing of them
-        if self.step and self.chain:
+        if self.step and (self.chain or self.caught):
             self.skip("replaced", lost, [due for due in self.chain if due < self.now])
         else:
             self.skip("overlap" if self.takes_none() else "paused", lost)

@@ -17,7 +17,7 @@ from tests.simulation.programs import Draft, Program, drawn, drawn_verb
 from tests.simulation.promises import us
 from tickless import Event, EventKind, Scheduler, current_run
 from tickless.instants import SECOND_US, instant_of
-from tickless.simulate import Trace, _Recorder
+from tickless.simulation import Trace, _Recorder
 from tickless.testing import FakeClock, ManualPool
 
 Step = tuple[str, Any]

@@ -12,7 +12,7 @@ from tests.simulation.programs import Draft, Program, Verb
 from tickless import Event, Rule, Run, Scheduler, TaskInfo, TicklessError, after, at, current_run, every, simulate
 from tickless.core.invariants import check
 from tickless.instants import SECOND_US, instant_of
-from tickless.simulate import START
+from tickless.simulation import START
 
 START_US = instant_of(START, "start")
 ERRORS: tuple[type[Exception], ...] = (ValueError, KeyError, OSError)

@@ -26,8 +26,9 @@ class LiveLog:
 
     kinds = ConsoleObserver.kinds
 
-    def __init__(self, stream: TextIO) -> None:
-        self._console = ConsoleObserver(stream)
+    def __init__(self, stream: TextIO, *, starts: bool = False) -> None:
+        """`starts`: a line for each start, too."""
+        self._console = ConsoleObserver(stream, starts=starts)
         self._second = 0
         self._lines: Counter[_Likeness] = Counter()
         self._held: dict[_Likeness, Event] = {}

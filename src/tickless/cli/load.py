@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.machinery
 import importlib.util
 import sys
@@ -9,15 +10,22 @@ import traceback
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from tickless.control.refusals import Code, Refusal
 from tickless.errors import shown
+from tickless.observe.text import error_line
 from tickless.scheduler import Scheduler
 
 DEFAULT_NAME = "scheduler"
 _MISSING = object()
 
 
-class NotFound(Exception):
+class NotFound(Refusal):
     """The target names no scheduler, or its file cannot be loaded. The message says what to do."""
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(Code.NOT_LOADED, "not_loaded", message)
+        self.traceback = traceback
+        """Of what a file raised, from its own first line on."""
 
 
 def load(target: str) -> Scheduler:
@@ -25,10 +33,37 @@ def load(target: str) -> Scheduler:
 
     Runs the file as a module, its folder first on `sys.path`, as `python FILE.py` has it; `__name__` is the file's
     name without `.py`, so that what stands under `if __name__ == "__main__":` is left alone.
-    Raises NotFound. What the file itself raises has been printed by then, from the file's own first line on.
+    Raises NotFound, which has the traceback of what the file itself raises.
     """
     path, name = split(target)
-    module = import_file(path)
+    return _scheduler_of(import_file(path), path, name)
+
+
+def app_of(target: str) -> Scheduler:
+    """The scheduler that `module:name` names, of a module that can be imported from here, or `FILE.py:name`.
+
+    Raises NotFound.
+    """
+    module, colon, name = target.partition(":")
+    if "/" in target or module.endswith(".py") or Path(module).is_file():
+        return load(target)
+    name = name if colon else DEFAULT_NAME
+    if not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
+        raise NotFound(f"{target!r} names no scheduler; write MODULE:NAME, or FILE.py:NAME")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = _guarded(lambda: importlib.import_module(module), f"module {module}")
+    except NotFound as refusal:
+        if f"No module named '{module}'" in str(refusal):
+            raise NotFound(
+                f"there is no module {module}; it is looked for in this folder and in what is installed"
+            ) from None
+        raise
+    assert isinstance(found, ModuleType)
+    return _scheduler_of(found, module, name)
+
+
+def _scheduler_of(module: ModuleType, path: Path | str, name: str) -> Scheduler:
     found = _guarded(lambda: getattr(module, name, _MISSING), f"{name!r} of {path}")
     if found is _MISSING:
         raise NotFound(f"{path} has no {name!r}; {_offer(path, module)}")
@@ -71,13 +106,13 @@ def import_file(path: Path) -> ModuleType:
 
 
 def _guarded(call: object, what: str) -> object:
-    """What the call of foreign code returns. Its error is printed without our own frames; then NotFound."""
+    """What the call of foreign code returns. Raises NotFound, with the traceback of its error without our frames."""
     assert callable(call)
     try:
         return call()
-    except Exception as error:  # noqa: BLE001 - a file may raise anything; it is told, and is our exit code 2
-        traceback.print_exception(type(error), error, _theirs(error.__traceback__))
-        raise NotFound(f"{what} raised {type(error).__name__}, see above; nothing was run") from None
+    except Exception as error:  # noqa: BLE001 - a file may raise anything; it is told, and is our exit code 4
+        shown_ = "".join(traceback.format_exception(type(error), error, _theirs(error.__traceback__)))
+        raise NotFound(f"{what} raised {error_line(error)}; nothing was run", shown_) from None
     except SystemExit as error:
         raise NotFound(
             f"{what} called sys.exit({shown(error.code)}) before anything was run; "
@@ -95,7 +130,7 @@ def _theirs(frames: TracebackType | None) -> TracebackType | None:
     return theirs
 
 
-def _offer(path: Path, module: ModuleType) -> str:
+def _offer(path: Path | str, module: ModuleType) -> str:
     """The way out: the schedulers that the file does have."""
     names = [name for name, value in vars(module).items() if type(value) is Scheduler]
     if names:

@@ -2,50 +2,74 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timezone, tzinfo
+from datetime import UTC, datetime, timezone, tzinfo
 from typing import Any
 
+import click
+
+from tickless.cli.moments import instant_said
+from tickless.cli.settings import settings
 from tickless.clocks import SystemClock
-from tickless.errors import RuleError, TextError, shown
+from tickless.errors import RuleError, TextError
 from tickless.instants import SECOND_US, Instant, datetime_of, instant_of
 from tickless.observe.text import printable
 from tickless.rules import Every, Rule
 from tickless.rules.forms import to_json
 from tickless.rules.notes import offset_text, zone_shown
 from tickless.rules.preview import Count, Fire, clock_changes, fires_in_year, lies_beyond, upcoming
-from tickless.rules.scan import Scanner
 from tickless.rules.text import parse
-from tickless.rules.zones import instants_at, naive_of, wall_of, zone_name, zone_of
+from tickless.rules.zones import naive_of, wall_of, zone_name, zone_of
 
-FINE, USAGE, INTERRUPTED = 0, 2, 130
+FINE, USAGE = 0, 2
 DEFAULT_COUNT, DEFAULT_UNTIL, MOST_COUNT = 10, 1_000, 10_000
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-EPILOG = """\
+EPILOG = """\b
 examples:
   tickless preview "30 2 * * *" --tz Europe/Berlin
   tickless preview "every 2 weeks on mon at 09:00 Europe/Paris" -n 5
   tickless preview "every 90m" --from 2027-03-28T00:00 --until 2027-03-29
   tickless preview "*/15 9-17 * * mon-fri" --compare "0 9-17 * * 1-5"
+  tickless preview tasks.toml
+"""
 
-exit codes: 0 shown; 2 refused or not written, and the reason is on standard error; 130 Ctrl-C"""
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was said on the command line, as it was written."""
+
+    expr: tuple[str, ...]
+    tz: str | None
+    count: int | None
+    start: str | None
+    until: str | None
+    compare: str | None
+    json: bool
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """What may stand behind `tickless preview`."""
-    command.add_argument("expr", metavar="EXPR", nargs="+", help="the rule: a cron expression, or as in docs/time.md")
-    command.add_argument("--tz", help="the zone where EXPR names none; without it UTC")
-    command.add_argument(
-        "-n", dest="count", type=int, help=f"how many fires; {DEFAULT_COUNT}, or {DEFAULT_UNTIL} with --until"
-    )
-    command.add_argument("--from", dest="start", metavar="TIME", help="fires after this; now")
-    command.add_argument("--until", metavar="TIME", help="fires up to this, itself included")
-    command.add_argument("--compare", metavar="EXPR", help="another rule, side by side with the first")
-    command.add_argument("--json", action="store_true", help="for programs")
+@click.command(epilog=EPILOG)
+@click.argument("expr", nargs=-1, required=True, metavar="EXPR|FILE")
+@click.option(
+    "-n", "count", type=int, help=f"How many fires; {DEFAULT_COUNT}, or {DEFAULT_UNTIL:,} with --until.", metavar="N"
+)
+@click.option("--from", "start", metavar="TIME", help="Fires after this; now.")
+@click.option("--until", metavar="TIME", help="Fires up to this, itself included.")
+@click.option("--compare", metavar="EXPR", help="Another rule, side by side with the first.")
+def preview(expr: tuple[str, ...], count: int | None, start: str | None, until: str | None, compare: str | None) -> int:
+    """Show when a rule fires next, and what is unusual about it: wall times that do not exist or come twice.
+
+    Of a task file or a crontab the next fires of all its tasks. Nothing is run. Without --tz it is UTC.
+    """
+    said = settings()
+    wanted = Wanted(expr, said.tz, count, start, until, compare, said.json)
+    if len(expr) == 1 and os.path.isfile(expr[0]):
+        from tickless.cli.timetable import timetable
+
+        return timetable(wanted)
+    return run(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +105,8 @@ class Shown:
         return instant_of(self.fires[-1].due, "fire") if self.fires else self.asked.start
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """The whole command, for the arguments that `tickless.cli` has parsed. Gives the exit code."""
-    try:
-        return _shown(arguments)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-
-
-def _shown(arguments: argparse.Namespace) -> int:
+def run(arguments: Wanted) -> int:
+    """The whole command, for what was said. Gives the exit code."""
     now = Instant(SystemClock().wall() // SECOND_US * SECOND_US)
     try:
         asked = _asked(arguments, " ".join(arguments.expr), now)
@@ -98,6 +115,8 @@ def _shown(arguments: argparse.Namespace) -> int:
         if arguments.compare is not None:
             second = _answer(_asked(arguments, arguments.compare, now, asked.zone))
     except RuleError as error:
+        if arguments.json:
+            raise
         _refuse(error, quoted=len(arguments.expr) == 1)
         return USAGE
     if arguments.json:
@@ -106,32 +125,16 @@ def _shown(arguments: argparse.Namespace) -> int:
         text = json.dumps(_as_json(first, second), indent=2)
     else:
         text = "\n".join(_page(first) if second is None else _compared(first, second))
-    try:
-        print(text, flush=True)
-    except OSError as error:  # a full disk
-        print(f"tickless: cannot write: {error.strerror}", file=sys.stderr)
-        _give_up_output()
-        return USAGE
+    print(text)
     return FINE
 
 
-def _give_up_output() -> None:
-    """What could not be written would be tried again at exit, with a traceback."""
-    try:
-        number = sys.stdout.fileno()
-    except OSError:  # no file: a caller's own
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
-    os.close(nowhere)
-
-
-def _asked(arguments: argparse.Namespace, text: str, now: Instant, zone: tzinfo | None = None) -> Asked:
+def _asked(arguments: Wanted, text: str, now: Instant, zone: tzinfo | None = None) -> Asked:
     default = None if arguments.tz is None else zone_of(arguments.tz, "--tz")
     rule = parse(text, tz=default)
     zone = zone or zone_shown(rule) or default or UTC
-    start = now if arguments.start is None else _instant(arguments.start, "--from", zone)
-    until = None if arguments.until is None else _instant(arguments.until, "--until", zone)
+    start = now if arguments.start is None else instant_said("--from", arguments.start, zone)
+    until = None if arguments.until is None else instant_said("--until", arguments.until, zone)
     if until is not None and until < start:
         raise RuleError(f"--until {arguments.until}: lies before the start, {_when(start, zone)}")
     count = arguments.count
@@ -140,22 +143,6 @@ def _asked(arguments: argparse.Namespace, text: str, now: Instant, zone: tzinfo 
     elif not 1 <= count <= MOST_COUNT:
         raise RuleError(f"-n {count}: between 1 and {MOST_COUNT} fires can be shown")
     return Asked(text, rule, zone, start, until, count)
-
-
-def _instant(text: str, what: str, zone: tzinfo) -> Instant:
-    """The instant that an option names: with an offset, or in the zone that is shown; a date is its first moment."""
-    scan = Scanner(text)
-    when = scan.moment(f"{what} needs a date, or a date and a time, e.g. 2027-01-01T09:00")
-    if scan.peek():
-        scan.fail(f"{what} ends here, not with {scan.peek()!r}; for a zone give --tz, or an offset such as +01:00")
-    if not isinstance(when, datetime):
-        when = datetime.combine(when, time())
-    if when.tzinfo is not None:
-        return instant_of(when, what)
-    found = instants_at(when, zone, "next", "first")
-    if not found:
-        raise RuleError(f"{what} {shown(text)}: does not exist in {zone_name(zone)}; give a time before or after")
-    return found[0]
 
 
 def _answer(asked: Asked) -> Shown:
@@ -329,6 +316,7 @@ def _as_json(one: Shown, two: Shown | None) -> dict[str, Any]:
     asked = one.asked
     shown_ = {
         "v": 1,
+        "kind": "preview",
         "tz": zone_name(asked.zone),
         "from": _iso(asked.start, asked.zone),
         "until": None if asked.until is None else _iso(asked.until, asked.zone),

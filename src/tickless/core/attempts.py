@@ -238,6 +238,8 @@ def finished(machine: Machine, task: TaskRecord, run: RunRecord, special: Specia
     special.by_hand = False
     if policy.on_failure is not None and run.state is State.FAILED:
         handlers.call(machine, task, run, policy, now)
+    if special.aside:
+        return  # what is tried of the past says nothing of the plan
     subject = task if special.chief is None else special.chief
     about = special_of(subject)
     about.failures, is_too_many = policies.failures_after(policy, about.failures, run.state)

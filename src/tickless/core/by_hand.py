@@ -29,6 +29,8 @@ def run_now(machine: Machine, task: TaskRecord, now: Instant, asked: Asked | Non
         raise ScheduleError(f"task {task.id}: it has ended, and what has ended does not run again; schedule it anew")
     if task in machine.waiting:
         raise DependencyError(f"task {task.id}: it waits for {task._waiting} parents; cancel them, or schedule it anew")
+    if special is not None and special.hold is Hold.TURN:
+        raise ScheduleError(f"task {task.id}: it has its turn when those before it have ended; cancel them")
     at = machine.reading(task, now)
     if is_chief(task):
         return _have_fire(machine, task, at, now, asked)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tickless.core import crew, history
 from tickless.core.record import CANCELLED_RUN, QUEUED, SEQ_BITS, TaskRecord, ended, is_retrying, more_of
-from tickless.core.special import Hold, queue_of, special_in
+from tickless.core.special import Hold, Special, queue_of, special_in
 from tickless.core.timeline import SLACK
 from tickless.instants import Instant
 from tickless.states import Cancelled, Reason, State
@@ -27,6 +27,8 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
         _cancel_plain(machine, task, entry, now)
         return Cancelled.CANCELLED
     special = special_in(task)
+    if special is not None and special.asides:
+        _cancel_asides(machine, task, special, now, reason, ask=ask)
     if special is not None and (special.crew or special.waiter is not None):
         return crew.cancel(machine, task, now, reason, ask=ask)
     if run is QUEUED and queue_of(task, machine.ready).claim(task):
@@ -48,6 +50,16 @@ def cancel(machine: Machine, task: TaskRecord, now: Instant, reason: Reason, *, 
     else:
         machine.end_unrun(task, State.CANCELLED, reason, now)
     return Cancelled.CANCELLED
+
+
+def _cancel_asides(
+    machine: Machine, task: TaskRecord, special: Special, now: Instant, reason: Reason, *, ask: bool
+) -> None:
+    """Its runs beside the plan are cancelled with it: what runs of them is asked to stop."""
+    special.asides = False  # so that none has its turn now
+    for one in machine.registry.live_asides(task):
+        machine.discard(one)
+        cancel(machine, one, now, reason, ask=ask)
 
 
 def _end_planless(machine: Machine, task: TaskRecord, now: Instant, reason: Reason) -> None:

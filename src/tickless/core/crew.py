@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tickless import policies
-from tickless.core import history
+from tickless.core import asides, history
 from tickless.core.entering import enter_unlisted
 from tickless.core.questions import consult
 from tickless.core.record import QUEUED, More, TaskRecord, due_of, holdings, is_retrying, more_of
@@ -167,6 +167,9 @@ def _make_way(machine: Machine, chief: TaskRecord, crew: list[TaskRecord], now: 
 
 def left(machine: Machine, one: TaskRecord, now: Instant) -> None:
     """An occurrence has ended: its run is its chief's, which may take fires again."""
+    if special_of(one).aside:
+        asides.left(machine, one, now)
+        return
     chief, run = special_of(one).chief, one._run
     assert chief is not None
     assert run is not None
@@ -185,7 +188,10 @@ def left(machine: Machine, one: TaskRecord, now: Instant) -> None:
 
 def look(machine: Machine, chief: TaskRecord, now: Instant, value: Any = None) -> None:
     """An occurrence has ended, or a zombie returned: what waited for it goes on, or the chief has ended."""
+    if special_of(chief).aside:
+        chief = asides.come_back(chief)
     more, special, rule, last = more_of(chief), special_of(chief), chief._rule, chief._due
+    asides.look(machine, chief, now)
     if special.hold is Hold.FIRE and special.waiter is not None and not (special.crew or special.zombies):
         waiter, asked = special.waiter, special.asked
         special.waiter = special.asked = None

@@ -160,6 +160,9 @@ def _check_special(machine: Machine, task: TaskRecord) -> None:
     _require(special.zombies >= 0, f"{special.zombies} zombies keep it busy", task)
     if special.hold is Hold.BUSY:
         _require(bool(special.crew) or special.zombies > 0, "P1: it is held for its occurrences, and has none", task)
+    if special.hold is Hold.TURN:
+        of = None if special.chief is None else special_in(special.chief)
+        _require(of is not None and of.asides, "P1: it waits for a turn that nobody gives", task)
     for one in special.crew or ():
         own = special_in(one)
         _require(one._seq in machine.registry.live, "an occurrence has ended, and keeps its task busy", one)

@@ -113,6 +113,7 @@ class Machine:
 
     ask_to_stop = rounds.ask_to_stop
     begin_round = rounds.begin
+    begin_aside = rounds.begin_aside
     bind = plans.bind
     enter = entering.enter
     enter_many = entering.enter_many

@@ -142,7 +142,7 @@ def _let_go(machine: Machine, task: TaskRecord, catch_up: CatchUp, now: Instant,
     for one in list(special.crew or ()):
         _let_go(machine, one, catch_up, now, wall, late_us)
     held = special.hold
-    if held is None or held in (Hold.ZOMBIE, Hold.BUSY):
+    if held is None or held in (Hold.ZOMBIE, Hold.BUSY, Hold.TURN):
         return
     special.hold = None
     due = task._due

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Never
 
 from tickless.core import graph
-from tickless.core.record import TaskRecord, ended, number_of, without_value
-from tickless.core.special import is_round, is_unlisted, numbers_of, round_of, rounds_of, special_of
+from tickless.core.record import TaskRecord, ended, number_of, own_run, state_of, without_value
+from tickless.core.special import is_round, is_unlisted, numbers_of, round_of, rounds_of, special_in, special_of
 from tickless.errors import DependencyError, DuplicateId, UnknownTask, shown
+from tickless.instants import Instant
+from tickless.states import State
 
 SLACK = 256
 """How many finished tasks may pile up beyond the limit before a worker asks for a trim."""
@@ -19,7 +21,7 @@ NOBODY: Mapping[str, TaskRecord] = {}
 class Registry:
     """`live` and `finished` may be read, and a plain task retired, without the lock: single atomic steps."""
 
-    __slots__ = ("finished", "flows", "keep", "live", "named", "trim_above")
+    __slots__ = ("_asides", "finished", "flows", "keep", "live", "named", "trim_above")
 
     def __init__(self, keep: int) -> None:
         self.keep = keep
@@ -27,6 +29,8 @@ class Registry:
         self.live: dict[int, TaskRecord] = {}
         self.named: dict[str, TaskRecord] = {}
         self.finished: deque[TaskRecord] = deque()
+        self._asides: dict[int, deque[TaskRecord]] = {}
+        """Task -> its runs beside the plan, in their order."""
         self.flows: dict[int, TaskRecord] = {}
         """The flows, while they are listed: see `core.rounds`."""
 
@@ -149,6 +153,38 @@ class Registry:
             assert rounds is not None
             rounds.remove(one)
             self.forget_round(one)
+
+    def put_aside_last(self, chief: TaskRecord, one: TaskRecord) -> None:
+        """A run beside the plan of a task has come, behind all others."""
+        self._asides.setdefault(chief._seq, deque()).append(one)
+
+    def first_aside(self, chief: TaskRecord) -> TaskRecord | None:
+        """The oldest of them that has not ended."""
+        mine = self._asides.get(chief._seq)
+        while mine and ended(mine[0]):
+            mine.popleft()
+        if not mine:
+            self._asides.pop(chief._seq, None)
+            return None
+        return mine[0]
+
+    def live_asides(self, chief: TaskRecord) -> list[TaskRecord]:
+        """Those that have not ended, for the last time: they are about to be cancelled with their task."""
+        return [one for one in self._asides.pop(chief._seq, ()) if not ended(one)]
+
+    def aside_ids(self, chief: TaskRecord, ids: Sequence[str]) -> list[str]:
+        """Those of the ids that listed tasks, or rounds of the flow, have."""
+        return [*self.taken(ids), *(round_of(one).id for one in rounds_of(chief))]
+
+    def past(self, chief: TaskRecord) -> list[tuple[Instant | None, State | None]]:
+        """The fires of a task that have come, as far as is known, and what became of each; None: nothing yet."""
+        special, history = special_of(chief), None if chief._more is None else chief._more.history
+        own = [one for one in self.finished if (of := special_in(one)) is not None and of.chief is chief]
+        ones = [*(special.crew or ()), *self._asides.get(chief._seq, ()), *own]
+        past: list[tuple[Instant | None, State | None]] = [(run.due, run.state) for run in history or ()]
+        runs = [(one, one._run) for one in (chief, *ones) if one._run is not None]
+        past += [(own.due, own.state) for own in (own_run(one, run) for one, run in runs)]
+        return past + [(round_of(one).due, state_of(one)) for one in rounds_of(chief)]
 
     def live_round(self, number: int) -> TaskRecord | None:
         """The round of that number, while it goes on."""

@@ -127,6 +127,21 @@ def begin(machine: Machine, one: TaskRecord, due: Instant, asked: Asked | None, 
     machine.registry.trim_rounds(flow, machine.keep_rounds)
 
 
+def begin_aside(machine: Machine, one: TaskRecord, id: str, due: Instant) -> None:
+    """The same of one for a fire that has been: see `core.asides`, which has the id chosen."""
+    special = special_of(one)
+    flow, plan = special.chief, one._work
+    assert flow is not None
+    one._name, params = id, {}
+    with suppress(Exception):  # as above
+        params = plan.params  # type: ignore[union-attr]  # the work of a flow is a Plan
+    special.round = Round(id, due, params, None, plan)
+    about = special_of(flow)
+    assert about.rounds is not None
+    about.rounds.append(one)
+    machine.registry.flows[flow._seq] = flow
+
+
 def _is_given(machine: Machine, flow: TaskRecord, id: str) -> bool:
     """Whether a round has the id, of this flow or of one that had its id before. O(flows + keep_rounds)."""
     alike = [one for one in machine.registry.flows.values() if one._id == flow._id and one is not flow]

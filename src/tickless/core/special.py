@@ -30,6 +30,8 @@ class Hold(Enum):
     """Paused before `retry_at`."""
     ZOMBIE = "zombie"
     """Its code goes on though its run has timed out."""
+    TURN = "turn"
+    """It is a run beside the plan, and those before it have not ended: see `core.asides`."""
     BUSY = "busy"
     """Its occurrences go on, and it takes no more fires until one has ended."""
 
@@ -39,6 +41,8 @@ class Special:
 
     __slots__ = (
         "asks_at_due",
+        "aside",
+        "asides",
         "asked",
         "asks_at_start",
         "attempts",
@@ -96,6 +100,10 @@ class Special:
         """The fire before which the task was paused, while a run that was asked for by hand goes on."""
         self.takes_turn = False
         """Whether it stands where another stood that it replaces, so that one who is replaced often starves not."""
+        self.aside = False
+        """Whether it is an occurrence beside the plan of its chief: see `core.asides`."""
+        self.asides = False
+        """Whether there are such of this task, that have not ended."""
         self.unlisted = False
         """Whether it is shown to nobody: an occurrence with a record of its own, or what `on_failure` calls."""
         self.chief: TaskRecord | None = None

@@ -95,6 +95,11 @@ class Store(Protocol):
         `asked`: what is said of the round, where it is a flow.
         """
 
+    def backfill(self, task: Any, dues: Sequence[Instant], now: Instant, again: bool, dry_run: bool) -> list[Run]:
+        """Have those of these fires run beside its plan, one after another, that have not (`again`: all). Gives their
+        runs; with `dry_run` those that there would be. Raises ScheduleError.
+        """
+
     def rounds(self, flow: Any) -> list[tuple[Any, str]]:
         """The rounds of a flow that are kept, as keys with their ids, oldest first; of any other task none."""
 

@@ -16,7 +16,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
 from tickless.core import attempts, by_hand, cancel, pauses, steps, update
@@ -45,6 +45,8 @@ from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
 from tickless.round_info import RoundInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
+from tickless.stores import beside
+from tickless.stores.stopping import StopEvent, stop_event
 
 _NO_WAIT = (False,)
 """`for mine in map(lock.acquire, _NO_WAIT)` tries once, and no Ctrl-C comes between the lock and `mine`: no call of
@@ -335,15 +337,9 @@ class MemoryStore:
                 self.settle()
             del held
 
-    def stop_flag(self, run: RunRecord) -> Event:
+    def stop_flag(self, run: RunRecord) -> StopEvent:
         with self._hold, self.lock:
-            flag = run.stop
-            if not isinstance(flag, Event):
-                flag = Event()
-                if run.stop is True:
-                    flag.set()
-                run.stop = flag
-            return flag
+            return stop_event(run)
 
     def zombies(self) -> int:
         return sum(pool.zombies for pool in self.machine.pools.values())
@@ -455,7 +451,7 @@ class MemoryStore:
         with self._hold, self.lock:
             return run_of(task, by_hand.run_now(self.machine, task, now, asked))
 
-    # Rounds
+    backfill = beside.in_memory
 
     def rounds(self, flow: TaskRecord) -> list[tuple[TaskRecord, str]]:
         with self._hold, self.lock:

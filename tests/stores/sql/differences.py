@@ -27,6 +27,7 @@ MODULES = frozenset(
         "simulation/test_found.py",
         "stores/sql/test_differences.py",
         "stores/sql/test_programs.py",
+        "test_backfill.py",
         "test_changes.py",
         "test_close_waits.py",
         "test_lifetime.py",

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.house.sources import ROOT
-from tickless.stores.sql.sqlite import APPLICATION_ID, Database
+from tickless.stores.sql.header import APPLICATION_ID
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import migrations
 
 SCHEMAS = ROOT / "tests" / "data" / "schemas"

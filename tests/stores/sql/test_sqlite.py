@@ -12,10 +12,10 @@ import pytest
 
 from tests.faults.processes import quiet
 from tickless.errors import ScheduleError, StoreDown, StoreError
-from tickless.stores.sql import mounts, sqlite
+from tickless.stores.sql import header, mounts, sqlite
+from tickless.stores.sql.address import parse
 from tickless.stores.sql.failures import told
-from tickless.stores.sql.mounts import file_system_of
-from tickless.stores.sql.sqlite import APPLICATION_ID, Database, parse
+from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.statements import migrations
 
 NEWEST = len(migrations())
@@ -99,7 +99,7 @@ def test_a_new_file_is_ours_of_the_newest_version_and_kept_as_wal(path: Path) ->
     Database(path).close()
     plain = sqlite3.connect(path)
     found = [plain.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-    assert found == [APPLICATION_ID, NEWEST]
+    assert found == [header.APPLICATION_ID, NEWEST]
     assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     plain.close()
 
@@ -180,10 +180,8 @@ def test_an_sqlite_before_strict_tables_is_refused(path: Path, monkeypatch: pyte
 @pytest.mark.skipif(os.name != "posix", reason="the locks are those of POSIX")
 def test_where_wal_does_not_work_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By SQLite's own way to lock with files, which shares no memory: it answers, and stays with its journal."""
-    plain = sqlite._connected
-    monkeypatch.setattr(
-        sqlite, "_connected", lambda file, mode, busy_s: plain(file, f"{mode}&vfs=unix-dotfile", busy_s)
-    )
+    plain = sqlite.connected
+    monkeypatch.setattr(sqlite, "connected", lambda file, mode, busy_s: plain(file, f"{mode}&vfs=unix-dotfile", busy_s))
     with pytest.raises(StoreError, match=r"tasks.db: cannot be kept as WAL.*it stays 'delete'.*use a local disk"):
         Database(path)
 
@@ -231,7 +229,7 @@ damaged line
 )
 def test_the_file_system_is_that_of_the_longest_mount_point(folder: str, kind: str) -> None:
     """Not of one that merely begins alike; and of two on one point, of the one that is seen."""
-    assert file_system_of(folder, MOUNTED) == kind
+    assert mounts.file_system_of(folder, MOUNTED) == kind
 
 
 def test_where_no_mounts_are_listed_nothing_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from tickless.core.record import number_of
 from tickless.policies import WAIT, kind_of_end, on_parent
 from tickless.states import DEFAULT_POOL, MOVES, Reason, RunIf, State
-from tickless.stores.sql.rows import AWAITED, COLUMNS, GIVES_RESULT, HAS_CHILDREN, WAITS, ZOMBIE_PERMIT
+from tickless.stores.sql.rows import ASIDE, AWAITED, COLUMNS, GIVES_RESULT, HAS_CHILDREN, WAITS, ZOMBIE_PERMIT
 from tickless.stores.sql.store import SqlStore
 
 _PLACES_OF_A_RUN = {"ready": ("queue",), "running": ("running",), "pending": ("timeline", "held")}
@@ -112,7 +112,7 @@ class _File:
         self.seq, self.turn, self.counted = ask("SELECT seq, turn, live FROM facts").fetchone()
         self.crews: defaultdict[int, list[_Row]] = defaultdict(list)
         for row in self.live.values():
-            if row["chief"] is not None:
+            if row["chief"] is not None and not row["kin"] & ASIDE:
                 self.crews[row["chief"]].append(row)
         self.rounds: defaultdict[int, list[_Row]] = defaultdict(list)
         for row in self.tasks.values():
@@ -207,7 +207,11 @@ class _File:
             row.require(self.crews[row["seq"]] or row.zombies, "P1: it is held for its occurrences, and has none")
 
     def _check_crew(self, row: _Row) -> None:
-        if row["chief"] is not None:
+        if row["kin"] & ASIDE:
+            row.require(row["chief"] in self.tasks, "it is a run beside the plan of a task that was forgotten")
+            if row.special.get("hold") == "turn":
+                row.require(self.tasks[row["chief"]].special.get("asides"), "it waits for a turn that nobody gives")
+        elif row["chief"] is not None:
             chief = self.live.get(row["chief"])
             row.require(chief is not None, "an occurrence goes on, and its task has ended")
             row.require(chief is None or chief.special.get("crew"), "its task knows nothing of its occurrences")
@@ -283,7 +287,7 @@ class _File:
             there = self.live.get(parent)
             if there is not None:
                 there.require(there["kin"] & HAS_CHILDREN, f"P4: it does not know that #{child} waits for it")
-        known = HAS_CHILDREN | GIVES_RESULT | WAITS | AWAITED | ZOMBIE_PERMIT
+        known = HAS_CHILDREN | GIVES_RESULT | WAITS | AWAITED | ZOMBIE_PERMIT | ASIDE
         for row in self.tasks.values():
             row.require(not row["kin"] & ~known, "`kin` has bits that nobody knows")
 

@@ -141,9 +141,10 @@ class Door:
 
     def _use_again(self, id: str, why: str) -> list[Loaded]:
         """A task that has the id of a new one cannot be used: maybe only its work, and that is about to be replaced."""
-        session = self._session
-        session.db.execute(ASK.try_one_again, (id,))
-        found = session.select("WHERE id = ? AND listed = 1", (id,))
+        session, found = self._session, list[Loaded]()
+        if session.unread is None:
+            session.db.execute(ASK.try_one_again, (id,))
+            found = session.select("WHERE id = ? AND listed = 1", (id,))
         if not found:
             raise DuplicateId(
                 f"id {shown(id)}: the row of the task that has it cannot be used ({why}); mend it and call "

@@ -54,5 +54,12 @@ def newer(file: str, version: int, ours: int) -> str:
     return f"{file}: its schema is version {version}, and this tickless knows version {ours}; use the newer tickless"
 
 
+def older(file: str, version: int, ours: int) -> str:
+    return (
+        f"{file}: its schema is version {version}, and this tickless reads version {ours}; it is left as it is, since "
+        "programs of the older tickless could not use it any more: upgrade it when they have stopped"
+    )
+
+
 def damaged(file: str, how: str) -> str:
     return f"{file}: {how}. {REMEDY.format(file=file)}"

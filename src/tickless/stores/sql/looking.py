@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 from tickless.core.machine import FOREVER
 from tickless.core.record import TaskRecord
@@ -12,6 +13,7 @@ from tickless.core.special import is_unlisted, policy_of
 from tickless.errors import TaskFailed, UnknownTask, shown
 from tickless.records import LimitInfo, Run, TaskInfo
 from tickless.states import State
+from tickless.stores.payloads import decode
 from tickless.stores.sql.plans import FLOW, StoredPlan
 from tickless.stores.sql.rows import Loaded
 from tickless.stores.sql.session import ASK, Session
@@ -44,7 +46,8 @@ def find(session: Session, id: str, keep_finished: int) -> TaskRecord:
     for loaded in session.loaded.values():
         if loaded.task.id == id and not is_unlisted(loaded.task) and is_listed(session, loaded, keep_finished):
             return loaded.task
-    for unusable_id, why in session.db.execute(ASK.unusable_among, (json.dumps([id]),)).fetchall():
+    unread = [(id, session.unread[id])] if session.unread and id in session.unread else []
+    for unusable_id, why in session.db.execute(ASK.unusable_among, (json.dumps([id]),)).fetchall() + unread:
         raise UnknownTask(f"task {shown(unusable_id)}: its row cannot be used ({why}); mend it and call try_again()")
     raise UnknownTask(
         f"no task has the id {shown(id)}; it never had one, or it ended and was forgotten "
@@ -102,7 +105,17 @@ def kept_result(session: Session, task: TaskRecord) -> str | TaskFailed | None:
 def unusable(session: Session) -> dict[str, str]:
     """The tasks whose rows cannot be used, by their ids, and why."""
     rows = session.db.execute(ASK.unusable).fetchall()
-    return {f"#{seq}" if id is None else id: why for seq, id, why in rows}
+    found = {f"#{seq}" if id is None else id: why for seq, id, why in rows}
+    if session.unread is not None:  # nobody has set these aside
+        session.unread.clear()
+        session.select("WHERE trouble IS NULL ORDER BY seq")
+        found |= session.unread
+    return found
+
+
+def value_of(works: Any, text: str) -> Any:
+    """A value that is kept as text. For who only looks in that is what JSON says of it: none of its classes is here."""
+    return json.loads(text) if getattr(works, "stands_in", False) else decode(text, getattr(works, "value_of", None))
 
 
 def works_of_recurring(session: Session) -> list[str]:
@@ -124,7 +137,9 @@ def live(session: Session) -> list[TaskRecord]:
 
 
 def pools(session: Session) -> dict[str, tuple[int, int, int]]:
-    """Pool -> how many runs are ready, run here, and are zombies here."""
+    """Pool -> how many runs are ready, run here, and are zombies here; for who only looks in: run anywhere."""
+    if session.unread is not None:
+        return {name: (ready, running, 0) for name, ready, running in session.db.execute(ASK.pools_seen).fetchall()}
     here = Counter(policy_of(run.task).pool for run in session.own_runs.values())
     ready = dict(session.db.execute(ASK.pool_counts).fetchall())
     counts = session.machine.pools.items()

@@ -94,6 +94,12 @@ class StoredPlan:
         """The names of the works of its tasks."""
         return [task[1] for task in self._read()["tasks"]]
 
+    @property
+    def steps(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The names of its tasks, each with those of its parents."""
+        tasks = self._read()["tasks"]
+        return [(task[0], tuple(tasks[place][0] for place in task[6])) for task in tasks]
+
     def tasks(self, one: TaskRecord, old: Mapping[str, TaskRecord]) -> list[TaskRecord]:
         """See `core.rounds.Plan`."""
         round, rows, made = round_of(one), self.rows, list[TaskRecord]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tickless.instants import Instant
+from tickless.stores.sql.forgetting import drop_rounds, drop_tasks
 from tickless.stores.sql.looking import oldest_kept
 from tickless.stores.sql.session import ASK, Session
 
@@ -33,12 +34,9 @@ class Pruner:
         before = -(1 << 62) if self._keep_for_us is None else wall - self._keep_for_us
         gone = [seq for (seq,) in db.execute(ASK.forgotten, (first_kept, before, BATCH)).fetchall()]
         grown, session.grown = session.grown, set()
-        rounds = [row for seq in gone for row in db.execute(ASK.rounds, (seq,)).fetchall()]
-        for seq in grown:
-            rounds += db.execute(ASK.old_rounds, (seq, before)).fetchall()
-        session.drop_rounds([seq for (seq,) in rounds])
-        for query in (ASK.drop_task, ASK.drop_links, ASK.drop_runs, ASK.drop_tags):
-            db.executemany(query, [(seq,) for seq in gone])
+        rounds = [row for seq in grown for row in db.execute(ASK.old_rounds, (seq, before)).fetchall()]
+        drop_rounds(db, [seq for (seq,) in rounds])
+        drop_tasks(db, gone)
         db.executemany(ASK.trim_runs, [(seq, seq, self._keep_runs) for seq in grown])
         old = db.execute(ASK.drop_old_runs, (before, BATCH)).rowcount if self._keep_for_us is not None else 0
         self._is_more = len(gone) >= BATCH or old >= BATCH

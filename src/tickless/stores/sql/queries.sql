@@ -116,6 +116,11 @@ INSERT OR REPLACE INTO limits (name, running, most_starts, per_us, held, reserve
 -- Queue -> how many runs stand in it.
 SELECT lane, count(*) FROM tasks WHERE lane IS NOT NULL AND trouble IS NULL GROUP BY lane;
 
+-- name: pools_seen
+-- Each pool that live tasks name: how many runs stand in its queue, and how many run, whoever runs them. Reads all.
+SELECT pool, coalesce(sum(lane = 'pool:' || pool), 0), sum(owner IS NOT NULL) FROM tasks
+WHERE ended IS NULL GROUP BY pool ORDER BY pool;
+
 -- name: kept_from
 -- The place of the oldest of the ended tasks that are kept.
 SELECT ended FROM tasks WHERE ended IS NOT NULL AND round IS NULL AND listed > 0 ORDER BY ended DESC LIMIT 1 OFFSET ?;
@@ -165,13 +170,15 @@ UPDATE tasks SET trouble = NULL WHERE trouble IS NOT NULL;
 SELECT work FROM tasks WHERE rule IS NOT NULL AND ended IS NULL AND work > ? ORDER BY work LIMIT 1;
 
 -- name: forgotten
--- Tasks that have ended and are kept no longer, the oldest first; but not those whose result a child waits for, and not
--- rounds and their tasks, which go with their flow or by `old_rounds`.
+-- Tasks that have ended and are kept no longer, the oldest first; but not those whose result a child waits for, nor those
+-- of which runs beside the plan are to come, nor such a run whose code goes on, and not rounds and their tasks, which go with their flow or by `old_rounds`.
 SELECT seq FROM tasks AS parent WHERE ended IS NOT NULL AND (ended < ? OR finished < ?) AND round IS NULL
 AND listed > 0 AND NOT (kin & 2 AND EXISTS (
     SELECT 1 FROM links JOIN tasks AS child ON child.seq = links.child
     WHERE links.parent = parent.seq AND child.ended IS NULL
-)) ORDER BY ended LIMIT ?;
+))
+AND NOT EXISTS (SELECT 1 FROM tasks AS one WHERE one.chief = parent.seq AND one.ended IS NULL)
+AND NOT (kin & 32 AND owner IS NOT NULL) ORDER BY ended LIMIT ?;
 
 -- name: drop_links
 -- The links to the children of a task that is forgotten.
@@ -217,6 +224,21 @@ SELECT id FROM tasks WHERE listed = 1 AND id IN (SELECT value FROM json_each(?))
 -- name: ended_rounds
 -- How many rounds of a flow have ended. By tasks_of_chief.
 SELECT count(*) FROM tasks WHERE chief = ? AND ended IS NOT NULL;
+
+-- name: rounds_over
+-- The rounds of a flow that have ended, the oldest first. By tasks_of_chief.
+SELECT seq FROM tasks WHERE chief = ? AND ended IS NOT NULL ORDER BY seq;
+
+-- name: round_ids
+-- What the rounds of a flow are called. By tasks_of_chief.
+SELECT json_extract(more, '$.special.round.id') FROM tasks
+WHERE chief = ? AND json_extract(more, '$.special.round.id') IS NOT NULL;
+
+-- name: past
+-- The fires of a task that have come, as far as is known, and what became of each. By runs_of_task and tasks_of_chief.
+SELECT due, state FROM runs WHERE task = ?
+UNION ALL SELECT run_due, state FROM tasks WHERE seq = ? AND state IS NOT NULL
+UNION ALL SELECT coalesce(json_extract(more, '$.special.round.due'), run_due, due), state FROM tasks WHERE chief = ?;
 
 -- name: old_rounds
 -- The rounds of a flow that ended too long ago. By tasks_of_chief.

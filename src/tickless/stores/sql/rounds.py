@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tickless.core.record import TaskRecord
 from tickless.core.snapshots import round_info_of
 from tickless.round_info import RoundInfo
-from tickless.stores.payloads import decode
+from tickless.stores.sql.looking import value_of
 
 if TYPE_CHECKING:
     from tickless.stores.sql.store import SqlStore
@@ -27,8 +27,8 @@ def round_info(self: SqlStore, one: TaskRecord) -> RoundInfo:
         return round_info_of(self.machine, one)
 
     info: RoundInfo = self.transactions.read(body)
-    value_of = getattr(self.session.rows.works, "value_of", None)
-    params = {name: decode(json.dumps(form), value_of) for name, form in info.params.items()}
+    works = self.session.rows.works
+    params = {name: value_of(works, json.dumps(form)) for name, form in info.params.items()}
     return replace(info, params=MappingProxyType(params))
 
 

@@ -32,7 +32,7 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of `tasks`, in the order of every row here."""
 AT = {name: place for place, name in enumerate(COLUMNS)}
-HAS_CHILDREN, GIVES_RESULT, WAITS, AWAITED, ZOMBIE_PERMIT = 1, 2, 4, 8, 16
+HAS_CHILDREN, GIVES_RESULT, WAITS, AWAITED, ZOMBIE_PERMIT, ASIDE = 1, 2, 4, 8, 16, 32
 """The bits of `kin`."""
 Row = tuple[Any, ...]
 STATES = {str(state): state for state in State}
@@ -150,7 +150,7 @@ class Rows:
             )
             stop = run.stop is True or (run.stop is not None and run.stop.is_set())
         extra = None if run is None else run.extra
-        kin = loaded.kin & ~WAITS | (WAITS if waits else 0)
+        kin = loaded.kin & ~WAITS | (WAITS if waits else 0) | (ASIDE if special is not None and special.aside else 0)
         return (
             task._seq, task._id, task._name, name, args, task._priority, policy.pool,
             None if policy is NO_POLICY else self.policy_text(policy),

@@ -16,13 +16,14 @@ from typing import Any
 from tickless.core.machine import AWAKE, Machine
 from tickless.core.permits import LimitState
 from tickless.core.ready import PoolState, ReadyQueue
-from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord, ended, number_of
+from tickless.core.record import QUEUED, SEQ_BITS, RunRecord, TaskRecord, number_of
 from tickless.core.registry import Registry
 from tickless.core.special import is_round, round_of, rounds_of
 from tickless.errors import PayloadError
 from tickless.instants import Instant
 from tickless.policies import Limit
-from tickless.stores.sql import plain, shared, writing
+from tickless.states import State
+from tickless.stores.sql import forgetting, plain, shared, writing
 from tickless.stores.sql.alive import Alive
 from tickless.stores.sql.calls import Ends
 from tickless.stores.sql.kin import Kin
@@ -54,7 +55,10 @@ class LoadedTasks(Registry):
         session.flush()  # some have ended just now
         if session.db.execute(ASK.ended_rounds, (flow._seq,)).fetchone()[0] > keep:
             again = self.tried_again(flow)
-            over = [one._seq for one, id in session.rounds_of(flow) if ended(one) and id not in again]
+            seqs = [seq for (seq,) in session.db.execute(ASK.rounds_over, (flow._seq,)).fetchall()]
+            session.load_many(seqs)
+            ones = [session.loaded[seq].task for seq in seqs if seq in session.loaded]
+            over = [one._seq for one in ones if is_round(one) and round_of(one).id not in again]
             session.drop_rounds(over[: max(0, len(over) - keep)])
 
     def live_round(self, number: int) -> TaskRecord | None:
@@ -72,6 +76,34 @@ class LoadedTasks(Registry):
     def find_round(self, flow: TaskRecord, id: str) -> TaskRecord | None:
         fresh = [one for one in rounds_of(flow) if round_of(one).id == id]
         return fresh[0] if fresh else next((one for one, of in self.session.rounds_of(flow) if of == id), None)
+
+    def put_aside_last(self, chief: TaskRecord, one: TaskRecord) -> None:
+        """Its row says so."""
+
+    def first_aside(self, chief: TaskRecord) -> TaskRecord | None:
+        found = self._asides_of(chief, 1)
+        return found[0] if found else None
+
+    def live_asides(self, chief: TaskRecord) -> list[TaskRecord]:
+        return self._asides_of(chief, -1)
+
+    def _asides_of(self, chief: TaskRecord, limit: int) -> list[TaskRecord]:
+        session = self.session
+        session.flush()  # some have come or ended just now
+        first = "WHERE chief = ? AND ended IS NULL AND kin & 32 AND trouble IS NULL ORDER BY seq LIMIT ?"
+        found, bad = session.select(first, (chief._seq, limit)), session.bad
+        while not found and bad < session.bad:  # the first could not be used
+            bad, found = session.bad, session.select(first, (chief._seq, limit))
+        return [one.task for one in found]
+
+    def aside_ids(self, chief: TaskRecord, ids: Sequence[str]) -> list[str]:
+        rounds = self.session.db.execute(ASK.round_ids, (chief._seq,)).fetchall()
+        return [*self.taken(ids), *(id for (id,) in rounds)]
+
+    def past(self, chief: TaskRecord) -> list[tuple[Instant | None, State | None]]:
+        self.session.flush()
+        rows = self.session.db.execute(ASK.past, (chief._seq, chief._seq, chief._seq)).fetchall()
+        return [(due, None if state is None else STATES[state]) for due, state in rows]
 
     def taken(self, ids: Sequence[str]) -> list[str]:
         return [id for (id,) in self.session.db.execute(ASK.ids_taken, (json.dumps(list(ids)),)).fetchall()]
@@ -120,6 +152,8 @@ class Session:
         """Those that something came into."""
         self.bad = 0
         """How many rows were set aside in this transaction."""
+        self.unread: dict[str, str] | None = {} if getattr(rows.works, "stands_in", False) else None
+        """Of who only looks in, and may set nothing aside: the rows that cannot be read here, and why."""
         self.limits_read: set[str] = set()
         self.written = 0
         """How many tasks and runs have ended since something was last forgotten."""
@@ -216,7 +250,10 @@ class Session:
         try:
             loaded = self.rows.decode(row, task, own, zombie)
         except PayloadError as problem:
-            self.set_aside(seq, str(problem))
+            if self.unread is not None:
+                self.unread[f"#{seq}" if row[AT["id"]] is None else row[AT["id"]]] = str(problem)
+            else:
+                self.set_aside(seq, str(problem))
             return None
         if is_new:
             self.alive.put(task)
@@ -256,7 +293,7 @@ class Session:
             if special.policy.limit is not None:
                 self.read_limit(special.policy.limit)
             if special.crew is not None:
-                crew = self.select("WHERE chief = ? AND ended IS NULL ORDER BY seq", (seq,))
+                crew = self.select("WHERE chief = ? AND ended IS NULL AND NOT kin & 32 ORDER BY seq", (seq,))
                 special.crew = [one.task for one in crew]
         if loaded.chief is not None and special is not None:
             chief = self.load(loaded.chief)
@@ -322,13 +359,7 @@ class Session:
 
     def drop_rounds(self, seqs: Sequence[int]) -> None:
         """Forget these rounds, and their tasks."""
-        if not seqs:
-            return
-        of_them = [self.db.execute(ASK.tasks_of_round, (seq,)).fetchall() for seq in seqs]
-        gone = [*((seq,) for seq in seqs), *(task for tasks in of_them for task in tasks)]
-        for query in (ASK.drop_task, ASK.drop_links, ASK.drop_tags):
-            self.db.executemany(query, gone)
-        self.db.execute(ASK.drop_plans)
+        forgetting.drop_rounds(self.db, seqs)
 
     def put_in_order(self, queue: ReadyQueue) -> None:
         """Have those that were loaded at several times stand in their order."""

@@ -51,7 +51,7 @@ def _attempt_of(form: Any) -> Attempt:
 
 
 _PLAIN = ("retry_at", "since", "until", "planned", "waiter")
-_FLAGS = ("permit", "by_hand", "takes_turn")
+_FLAGS = ("permit", "by_hand", "takes_turn", "aside", "asides")
 _COUNTS = ("failures", "zombies")
 
 

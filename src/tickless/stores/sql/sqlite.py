@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import sqlite3
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,18 +15,14 @@ from pathlib import Path
 from typing import Any, Literal, Never, cast
 
 from tickless.errors import ForkedScheduler, ScheduleError, StoreDown, StoreError, TicklessError, shown
-from tickless.stores.sql.failures import damaged, foreign, is_busy, newer, told
-from tickless.stores.sql.mounts import network_file_system
+from tickless.stores.sql.failures import damaged, is_busy, newer, told
+from tickless.stores.sql.header import APPLICATION_ID, check_library, check_place, check_store, look
 from tickless.stores.sql.statements import Migration, migrations
 
 Durability = Literal["process", "power"]
 """What a commit outlives: the death of the process, or also that of the machine."""
 DURABILITIES: tuple[Durability, ...] = ("process", "power")
 
-APPLICATION_ID = 0x74696B6C
-"""`tikl` in the header of each file of ours."""
-OLDEST_SQLITE = (3, 37, 0)
-"""The first with STRICT tables."""
 LONGEST_BUSY_S = 86_400
 WAL_PAGES = 1000
 """Of 4 KB, and then a checkpoint. Longer ones save a tenth of an insert, and cost more where each commit is synced."""
@@ -36,28 +31,6 @@ LONGEST_WAL = 64 << 20
 CHECKED_BYTES = 2 << 20
 """A file up to this size is read through when it is opened, in 2 ms a megabyte."""
 _BOUNDED_TRIES = 100
-_URL = re.compile(r"([a-z0-9+]+)://(/?)(.*)", re.DOTALL | re.IGNORECASE)
-
-
-def parse(url: object) -> Path:
-    """The path in `sqlite:///relative.db` or `sqlite:////absolute.db`, as it is written. Raises ScheduleError."""
-    text = str.__str__(url) if issubclass(type(url), str) else ""
-    form = "write store='sqlite:///tasks.db', or 'sqlite:////var/lib/tasks.db' for an absolute path"
-    match = _URL.fullmatch(text)
-    if match is None:
-        raise ScheduleError(f"store={shown(url)}: is no address of a store; {form}")
-    scheme, slash, path = match.groups()
-    if scheme.lower() != "sqlite":
-        raise ScheduleError(f"store={shown(url)}: there is no store for {scheme}://; {form}")
-    if path == ":memory:" or not path:
-        raise ScheduleError(f"store={shown(url)}: names no file; without store= tasks are kept in memory, else {form}")
-    if not slash:
-        raise ScheduleError(f"store={shown(url)}: {path.split('/')[0]} stands where a host would; {form}")
-    if "?" in path or "#" in path or "\0" in path:
-        raise ScheduleError(f"store={shown(url)}: takes no options, and no ?, # or NUL in a name; {form}")
-    if path.endswith(("/", os.sep)):
-        raise ScheduleError(f"store={shown(url)}: names a folder; add the name of the file")
-    return Path(path)
 
 
 class _NoConnection:
@@ -82,7 +55,7 @@ class _Connection(sqlite3.Connection):
     busy_s: float
 
 
-class _Rows(sqlite3.Cursor):
+class RowCursor(sqlite3.Cursor):
     """A cursor whose rows fail as ours: a damaged page may be met at any of them."""
 
     connection: _Connection
@@ -124,10 +97,18 @@ class Database:
 
     `durability` "process": a commit outlives the process, and the last ones may be lost with the machine; "power": it
     outlives the machine, at the price of a sync each. `busy_s`: how long to wait for another process's transaction.
-    The file is created, and brought to the newest schema. Raises StoreError, or StoreDown where trying again may help.
+    The file is created, and brought to the newest schema; `as_it_is`: it must be there, and have that schema.
+    Raises StoreError, or StoreDown where trying again may help.
     """
 
-    def __init__(self, path: str | os.PathLike[str], durability: Durability = "process", busy_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "process",
+        busy_s: float = 5.0,
+        *,
+        as_it_is: bool = False,
+    ) -> None:
         if durability not in DURABILITIES:
             raise ScheduleError(f"durability={shown(durability)}: needs one of {', '.join(DURABILITIES)}")
         if type(busy_s) not in (int, float) or not 0 <= busy_s <= LONGEST_BUSY_S:
@@ -141,14 +122,17 @@ class Database:
         """True while a fork goes on, and the caller sees to it that no statement does."""
         self._closed()
         _open_here.add(self)  # before it opens: another thread may fork meanwhile
-        self._open(may_create=True)
+        self._as_it_is = as_it_is
+        if as_it_is:
+            check_store(self._file, busy_s)
+        self._open(may_create=not as_it_is)
 
     # Statements
 
     def execute(self, sql: str, args: Sequence[Any] = ()) -> sqlite3.Cursor:
         """Run one statement; the cursor's rows come as they are fetched, and fail as ours, too."""
         try:
-            return self._connection.cursor(_Rows).execute(sql, args)
+            return self._connection.cursor(RowCursor).execute(sql, args)
         except sqlite3.Error as error:
             raise told(error, self._file, self.busy_s) from error
 
@@ -222,15 +206,18 @@ class Database:
     # Opening
 
     def _open(self, may_create: bool) -> None:
-        _check_library(self._file)
-        _check_place(self._file, may_create)
+        check_library(self._file)
+        check_place(self._file, may_create)
         _check_fork(self._file)
-        _look(self._file, self.busy_s)
+        look(self._file, self.busy_s)
         mode = "rwc" if may_create else "rw"
         try:
-            self._connection = _connected(self._file, mode, self.busy_s)
+            self._connection = connected(self._file, mode, self.busy_s)
             self._prepare()
-            self._migrate()
+            if self._as_it_is:
+                self._version = check_store(self._file, self.busy_s)
+            else:
+                self._migrate()
             self._check_tables()
             self._check_pages()
             stat = os.stat(self._file)
@@ -321,7 +308,7 @@ class Database:
                 raise StoreError(damaged(self._file, f"is damaged ({found})"))
 
 
-def _connected(file: str, mode: str, busy_s: float) -> _Connection:
+def connected(file: str, mode: str, busy_s: float) -> _Connection:
     connection = sqlite3.connect(
         f"{Path(file).as_uri()}?mode={mode}",
         uri=True,
@@ -335,38 +322,6 @@ def _connected(file: str, mode: str, busy_s: float) -> _Connection:
     return connection
 
 
-def _check_library(file: str) -> None:
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        raise StoreError(
-            f"{file}: needs SQLite {'.'.join(map(str, OLDEST_SQLITE[:2]))} or later, and this Python has "
-            f"{sqlite3.sqlite_version}; use a Python that was built with a newer one"
-        )
-
-
-def _check_place(file: str, may_create: bool) -> None:
-    """What is said better before SQLite is asked. Opens no file: to close it would drop SQLite's own locks on it."""
-    folder = os.path.dirname(file)
-    if not os.path.isdir(folder):
-        raise StoreError(f"{file}: the folder {folder} is not there; create it first")
-    if os.path.exists(file) and not os.path.isfile(file):
-        raise StoreError(f"{file}: is a folder or a device; name a file")
-    kind = network_file_system(folder)
-    if kind is not None:
-        raise StoreError(
-            f"{file}: lies on a network file system ({kind}), where processes share no memory, which WAL needs; "
-            "use a local disk"
-        )
-    if not os.path.exists(file):
-        if not may_create:
-            raise StoreDown(f"{file}: is not there any more; put it back, or start anew with an empty one")
-    elif not os.access(file, os.R_OK | os.W_OK):
-        raise StoreError(f"{file}: this user may not read and write it; change its owner or its mode")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise StoreError(
-            f"{file}: this user may not write in {folder}, where files are kept beside it; change its mode"
-        )
-
-
 def _check_fork(file: str) -> None:
     """Raises ForkedScheduler for a file whose locks this process has a wrong idea of."""
     if _spoiled and os.path.exists(file):
@@ -376,55 +331,6 @@ def _check_fork(file: str) -> None:
                 f"{file}: a transaction of the parent went on when this process was forked, and SQLite cannot open the "
                 "file here any more; fork when none does, or start a process of its own (spawn)"
             )
-
-
-def _look(file: str, busy_s: float) -> None:
-    """Is it ours, or new? Looks without writing: what is refused stays as it was."""
-    if not _size(file):
-        if _size(f"{file}-wal") and not _size(file):
-            raise StoreError(damaged(file, f"is empty or missing, and {file}-wal is not: it was cut short or removed"))
-        return
-    application, version, things = _header(file, busy_s)
-    if application != APPLICATION_ID and (application or version or things):
-        raise StoreError(foreign(file, application))
-    if version > len(migrations()):
-        raise StoreError(newer(file, version, len(migrations())))
-    if things and version < 1:
-        raise StoreError(damaged(file, "is damaged: it has lost the number of its version"))
-
-
-def _header(file: str, busy_s: float) -> tuple[int, int, int]:
-    """(application, version, how many things its schema has).
-
-    Without a WAL the file itself has it all, and is looked at as one that nobody changes: else SQLite would leave files
-    beside one that is not ours. Should somebody just then begin to change it, what is seen may make no sense, once.
-    """
-    failed = StoreError(f"{file}: others keep it busy; try again")
-    for _ in range(3):
-        has_wal = _size(f"{file}-wal") > 0
-        try:
-            connection = _connected(file, "ro" if has_wal else "ro&immutable=1", busy_s)
-            try:
-                application, version, things = (
-                    int(connection.execute(sql).fetchone()[0])
-                    for sql in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
-                )
-                return application, version, things
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            failed = told(error, file, busy_s)
-            failed.__cause__ = error
-            if has_wal:
-                break
-    raise failed
-
-
-def _size(file: str) -> int:
-    try:
-        return os.stat(file).st_size
-    except OSError:
-        return 0
 
 
 def _things(connection: sqlite3.Connection) -> frozenset[str]:

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from threading import Event
 from typing import Any
 
 from tickless.core import by_hand, cancel, pauses, steps, update
@@ -24,7 +23,7 @@ from tickless.policies import Limit, Pause
 from tickless.records import EventKind, LimitInfo, Outcome, Run, TaskInfo
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL, Cancelled, CatchUp, Exists, Reason, State
-from tickless.stores.payloads import decode
+from tickless.stores import beside
 from tickless.stores.registered import Works
 from tickless.stores.sql import failpoints, looking, rounds
 from tickless.stores.sql.claims import SLEPT, Claims
@@ -35,6 +34,7 @@ from tickless.stores.sql.rows import AWAITED, Rows
 from tickless.stores.sql.session import ASK, Session
 from tickless.stores.sql.sqlite import Database
 from tickless.stores.sql.transactions import Transactions
+from tickless.stores.stopping import StopEvent, stop_event
 
 MOST_GROUP = 256
 LEASE_US = 30_000_000
@@ -303,15 +303,9 @@ class SqlStore:
         answer: Cancelled = self._ask(body)
         return answer
 
-    def stop_flag(self, run: RunRecord) -> Event:
+    def stop_flag(self, run: RunRecord) -> StopEvent:
         with self.transactions.lock:
-            flag = run.stop
-            if not isinstance(flag, Event):
-                flag = Event()
-                if run.stop is True:
-                    flag.set()
-                run.stop = flag
-            return flag
+            return stop_event(run)
 
     def stop_running(self) -> None:
         self._ask(self.claims.ask_all_to_stop)
@@ -378,7 +372,7 @@ class SqlStore:
         kept = self._read(lambda: looking.kept_result(self.session, task))
         if kept is None:
             return NOT_SET
-        return decode(kept, getattr(self.session.rows.works, "value_of", None)) if isinstance(kept, str) else kept
+        return looking.value_of(self.session.rows.works, kept) if isinstance(kept, str) else kept
 
     def tasks(self) -> list[TaskInfo]:
         infos: list[TaskInfo] = self._read(lambda: looking.infos(self.session, self.keep_finished))
@@ -474,6 +468,7 @@ class SqlStore:
         run: Run = self._ask(body)
         return run
 
+    backfill = beside.in_file
     round_info = rounds.round_info
     round_tasks = rounds.round_tasks
     busy_with = rounds.busy_with
