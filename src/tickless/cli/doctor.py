@@ -9,6 +9,7 @@ import sqlite3
 import sys
 import zoneinfo
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -136,7 +137,8 @@ def _file() -> Iterator[Finding]:
 
     try:
         file = read(Path(name))
-        check(file)
+        with redirect_stdout(sys.stderr):  # what its modules print when they are imported is no finding
+            check(file)
     except FileError as error:
         for problem in error.problems:
             yield Finding("bad", name, f"{problem.place}: {problem.message}")

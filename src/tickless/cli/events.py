@@ -52,7 +52,7 @@ def events(limit: int, follows: bool) -> None:
 def _show(page: Page, answer: Document, events: object) -> None:
     if page.said.json:
         for event in events:  # type: ignore[attr-defined]  # a list, or what comes
-            write_line(event)
+            write_line(event, sys.stdout)
         return
     page.header(answer)
     console = ConsoleObserver(sys.stdout, starts=True, zone=page.zone, colour=page.rich and not page.said.no_color)

@@ -9,6 +9,7 @@ import click
 
 from tickless.cli.load import NotFound, app_of
 from tickless.cli.loop import sleep_until_end
+from tickless.cli.printed import printed_as_json
 from tickless.cli.settings import settings
 from tickless.cli.telling import failures, log_of, quiet_logger, served, stop, told
 from tickless.cli.voice import Voice
@@ -62,18 +63,21 @@ def run(target: str, socket: str | None, no_socket: bool, stop_after: float) -> 
     """
     voice = Voice(settings())
     place = None if no_socket else Path(socket) if socket else paths.socket_of(target)
-    if is_python(target):
-        return run_app(target, voice, place)
-    from tickless.cli.serve import run_file
+    with printed_as_json(voice):
+        if is_python(target):
+            return run_app(target, voice, place)
+        from tickless.cli.serve import run_file
 
-    return run_file(Path(target), voice, place, stop_after)
+        return run_file(Path(target), voice, place, stop_after)
 
 
 def run_one(target: str, task: str, timeout: float | None) -> int:
     """One task of a task file that nobody runs, here and now."""
     from tickless.cli.serve import run_part
 
-    return run_part(Path(target), task, Voice(settings()), timeout, STOP_AFTER_S)
+    voice = Voice(settings())
+    with printed_as_json(voice):
+        return run_part(Path(target), task, voice, timeout, STOP_AFTER_S)
 
 
 def is_python(target: str) -> bool:

@@ -48,7 +48,7 @@ class Server:
         self.path = path
         self.voice = voice
         self.stop_after_s = stop_after_s
-        self.lines = Lines(sys.stdout, as_json=voice.as_json)
+        self.lines = Lines(voice.stream, as_json=voice.as_json)
         self.log = log_of(voice)
         self.events = Broadcast()
         file = read(path)
@@ -179,7 +179,7 @@ def run_part(path: Path, task: str, voice: Voice, timeout_s: float | None, stop_
     file = read(path)
     part = _part(file, task)
     works = check(file)
-    lines, log = Lines(sys.stdout, as_json=voice.as_json), log_of(voice)
+    lines, log = Lines(voice.stream, as_json=voice.as_json), log_of(voice)
     program = program_of(file, observers=[log], lines=lines, tell=voice.say, store=False)
     quiet_logger()
     begun = SystemClock().now()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,7 +66,15 @@ class Local:
 
 
 def source_of(said: Settings) -> Source:
-    """Where the command is to look. Raises Refusal."""
+    """Where the command is to look. Raises Refusal.
+
+    With --json standard output is for the document: what a module prints while it is imported goes to standard error.
+    """
+    with redirect_stdout(sys.stderr) if said.json else nullcontext():
+        return _source_of(said)
+
+
+def _source_of(said: Settings) -> Source:
     given = [name for name in PLACES if getattr(said, name) is not None]
     if len(given) > 1:
         raise Refusal(Code.USAGE, "usage", f"--{given[0]} and --{given[1]}: say one place to look at")

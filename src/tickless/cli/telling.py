@@ -37,7 +37,7 @@ class Log(Observer, Protocol):
 
 def log_of(voice: Voice) -> Log:
     """The live log, for the eye or for programs."""
-    return JsonLog() if voice.as_json else LiveLog(sys.stderr, starts=voice.verbose)
+    return JsonLog(voice.stream) if voice.as_json else LiveLog(sys.stderr, starts=voice.verbose)
 
 
 def quiet_logger() -> None:

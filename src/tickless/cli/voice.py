@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TextIO
 
 from tickless.cli.settings import Settings
 from tickless.clocks import SystemClock
@@ -24,6 +24,8 @@ class Voice:
 
     def __init__(self, said: Settings) -> None:
         self.as_json = said.json
+        self.stream = sys.stdout
+        """Standard output, whatever takes its name for what tasks print."""
         self.verbose = said.verbose > 0
         """Whether starts are told, too."""
         self._quiet = said.quiet > 0
@@ -34,17 +36,17 @@ class Voice:
             return
         if self.as_json:
             now = moment(SystemClock().now())
-            write_line({"v": VERSION, "kind": "note", "at": now, "level": level, "message": line})
+            write_line({"v": VERSION, "kind": "note", "at": now, "level": level, "message": line}, self.stream)
         else:
             print(f"tickless: {printable(line, 2_000)}", file=sys.stderr, flush=True)
 
 
-def write_line(document: dict[str, Any]) -> None:
+def write_line(document: dict[str, Any], stream: TextIO) -> None:
     """One JSON line, whole, whichever thread says it."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     with _lock:
-        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
-        sys.stdout.flush()
+        stream.write(text.encode("utf-8", "backslashreplace").decode() + "\n")
+        stream.flush()
 
 
 class JsonLog:
@@ -52,10 +54,11 @@ class JsonLog:
 
     kinds = ConsoleObserver.kinds
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self.counts: Counter[EventKind] = Counter()
 
     def observe(self, events: Sequence[Event]) -> None:
         for event in events:
             self.counts[event.kind] += event.count
-            write_line(event_document(event))
+            write_line(event_document(event), self._stream)

@@ -27,10 +27,18 @@ def folder() -> Path:
 
 
 def made_folder() -> Path:
-    """The folder, made where it is not there. Raises Refusal where it is another's, or open to others."""
+    """The folder, made where it is not there. Raises Refusal where it cannot be, is another's, or open to others."""
     path = folder()
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.stat()
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat()
+    except OSError as error:
+        raise Refusal(
+            Code.UNREACHABLE,
+            "socket",
+            f"{path}: no folder for sockets can be made there: {error.strerror}; "
+            "set TICKLESS_RUNTIME_DIR to one of your own (0700)",
+        ) from None
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise Refusal(
             Code.UNREACHABLE,
