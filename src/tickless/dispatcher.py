@@ -12,7 +12,7 @@ from tickless.bell import Bell
 from tickless.errors import StoreError
 from tickless.instants import SECOND_US, Clock, DrivenClock, Instant
 from tickless.observe import Journal
-from tickless.observe.text import error_line, traceback_of
+from tickless.observe.text import error_line, printable, traceback_of
 from tickless.pools import Hand
 from tickless.records import EventKind
 from tickless.states import DEFAULT_POOL
@@ -44,6 +44,8 @@ class Dispatcher:
         self._failures = 0
         self.down_since: Instant | None = None
         """Since when the store has not answered; None: it does."""
+        self.pools_down: dict[str, str] = {}
+        """Pool -> the error with which its executor refused for good."""
 
     def feed(self, hands: dict[str, Hand]) -> None:
         """Which hand to call for which pool; said before the start."""
@@ -163,6 +165,14 @@ class Dispatcher:
             self.down_since = now
             self._journal.post(EventKind.STORE_DOWN, now, None, None, None, str(error))
         return Instant(now + min(BACK_OFF_US << min(self._failures, 20), LONGEST_BACK_OFF_US))
+
+    def note_down(self, pool: str, error: BaseException, are_kept: bool) -> None:
+        """That pool's executor has refused for good. It is told once."""
+        line = error_line(error)
+        if self.pools_down.setdefault(pool, line) is line:
+            then = "its runs wait in the store for a scheduler whose pool works" if are_kept else "its runs fail"
+            message = f"pool {printable(pool)}: takes nothing any more ({line}): {then}"
+            self._journal.post(EventKind.TROUBLE, self._clock.now(), None, None, None, message)
 
     def _say_up(self) -> None:
         since, now = self.down_since or 0, self._clock.now()

@@ -73,7 +73,7 @@ class Durable:
     def start(self, ring: Callable[[], None] | None, tell: Callable[[str], None]) -> None:
         """The scheduler begins. `ring` has it turn; None where a driven clock does. `tell`: of a trouble."""
         self.store.transactions.ring = ring
-        self.store.looks_always = ring is None
+        self.store.transactions.is_driven = ring is None
         strangers = self._strangers()
         if strangers:
             said = ", ".join(strangers)

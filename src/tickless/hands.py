@@ -7,12 +7,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 
 from tickless.checks import listed, plain_text
+from tickless.core.record import RunRecord
 from tickless.dispatcher import Dispatcher
 from tickless.errors import PoolError, ScheduleError, shown
 from tickless.instants import Clock
 from tickless.observe.text import error_line
 from tickless.policies import Limit
-from tickless.pools import Hand, Pool, pool_of
+from tickless.pools import Hand, Pool, is_gone, pool_of
 from tickless.pools.drain import DrainHand
 from tickless.pools.single import SingleHand
 from tickless.states import DEFAULT_POOL
@@ -81,7 +82,8 @@ def feed(dispatcher: Dispatcher, pools: Mapping[str, Pool], store: Store, clock:
     for name, pool in pools.items():
         look = dispatcher.look if name == DEFAULT_POOL else partial(dispatcher.look, pool=name)
         stay_runs = getattr(pool.executor, "tickless_stay_runs", STAY_RUNS)
-        worker = Worker(store, clock, look, stay_runs, name)
+        keeps = partial(_keeps, store, dispatcher, name)
+        worker = Worker(store, clock, look, stay_runs, name, keeps)
         hands[name] = _hand_for(pool, name, store, clock, worker, dispatcher.ring)
         workers.append(worker)
     dispatcher.feed(hands)
@@ -96,10 +98,27 @@ def _hand_for(pool: Pool, name: str, store: Store, clock: Clock, worker: Worker,
     # The default pool is the only one of most schedulers, so it is asked without a call in between.
     ready = store.ready_runs if name == DEFAULT_POOL else partial(store.ready_runs, name)
     if pool.drained:
-        reject = partial(_reject, store, clock, () if name == DEFAULT_POOL else (name,))
+        reject = partial(_reject, store, clock, worker.keeps, () if name == DEFAULT_POOL else (name,))
         return DrainHand(pool, stay=worker.stay, ready=ready, reject=reject, more=more)
     return SingleHand(pool, desk=worker, ready=ready, more=more)
 
 
-def _reject(store: Store, clock: Clock, of: tuple[str, ...], error: BaseException) -> bool:
+def _keeps(store: Store, dispatcher: Dispatcher, pool: str, error: BaseException, run: RunRecord | None) -> bool:
+    """Whether the runs of a pool that has raised this, and `run` that it was to have, go on waiting."""
+    if not is_gone(error):
+        return False
+    are_kept = store.pool_down(run, pool)
+    dispatcher.note_down(pool, error, are_kept)
+    return are_kept
+
+
+def _reject(
+    store: Store,
+    clock: Clock,
+    keeps: Callable[[BaseException, RunRecord | None], bool],
+    of: tuple[str, ...],
+    error: BaseException,
+) -> bool:
+    if keeps(error, None):
+        return False
     return store.reject(f"the pool did not take the run: {error_line(error)}", clock.now(), *of)

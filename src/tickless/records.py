@@ -145,6 +145,8 @@ class PoolInfo:
     running: int
     zombies: int
     """Runs that had timed out, and whose code goes on: each keeps a slot until it returns."""
+    down: str | None = None
+    """The error with which its executor refused for good, since it broke or was shut down; None: it takes runs."""
 
 
 @dataclass(frozen=True, slots=True)

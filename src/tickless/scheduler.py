@@ -281,7 +281,8 @@ class Scheduler:
         self._look()
         if self._durable is not None and self._durable.stands_in:
             return {name: PoolInfo(name, 0, *of) for name, of in counts.items()}
-        return {name: PoolInfo(name, pool.slots, *counts[name]) for name, pool in self._pools.items()}
+        down = self._dispatcher.pools_down
+        return {name: PoolInfo(name, pool.slots, *counts[name], down.get(name)) for name, pool in self._pools.items()}
 
     def limits(self) -> dict[str, LimitInfo]:
         """Every limit by its name: how many permits are held, and how many runs wait for one."""

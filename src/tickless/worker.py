@@ -199,8 +199,11 @@ class Worker:
         look: Callable[[int], None],
         stay_runs: int = STAY_RUNS,
         pool: str = DEFAULT_POOL,
+        keeps: Callable[[BaseException, RunRecord | None], bool] = lambda error, run: False,
     ) -> None:
         self._store = store
+        self.keeps = keeps
+        """Whether runs, and this one that was not taken, go on waiting where an executor refuses with this error."""
         self.take_at: Callable[[Instant], RunRecord | None]
         """The next ready run of the pool, now RUNNING. Who takes one with a deadline calls `time` for it."""
         self.take_at = store.take if pool == DEFAULT_POOL else partial(store.take, pool=pool)
@@ -337,6 +340,12 @@ class Worker:
 
     def raised(self, run: RunRecord, error: BaseException) -> None:
         self._finish(run, self.failure(error))
+
+    def refused(self, run: RunRecord, error: BaseException) -> None:
+        if self.keeps(error, run):
+            _here.pop((os.getpid(), id(run)), None)
+        else:
+            self.rejected(run, error)
 
     def rejected(self, run: RunRecord, error: BaseException) -> None:
         self._finish(run, rejection(error))

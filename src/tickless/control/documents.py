@@ -149,6 +149,7 @@ def pool_document(pool: PoolInfo) -> Document:
         "ready": pool.ready,
         "running": pool.running,
         "zombies": pool.zombies,
+        "down": pool.down,
     }
 
 

@@ -281,6 +281,8 @@ def health(subject: Subject) -> Document:
     for id, why in unusable.items():
         found("unusable", f"task {id}: {why}")
     for pool in pools:
+        if pool.down is not None:
+            found("pool_down", f"pool {pool.name}: takes nothing any more: {pool.down}")
         if pool.zombies >= pool.slots:
             found("zombies", f"pool {pool.name}: all {pool.slots} slots are held by runs that timed out and go on")
     return {

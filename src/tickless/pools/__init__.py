@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ThreadPoolExecutor
 from typing import Protocol, final
 
 from tickless.errors import PoolError, shown
 
-__all__ = ["Hand", "Pool", "checked_slots", "pool_of"]
+__all__ = ["Hand", "Pool", "checked_slots", "is_gone", "pool_of"]
 
 
 MOST_SLOTS = 1_000_000
@@ -60,6 +60,15 @@ def pool_of(given: Executor | Pool, slots: int | None) -> Pool:
     if not isinstance(given, Pool):
         return Pool(given, slots)
     return given if slots is None else Pool(given.executor, slots)
+
+
+def is_gone(error: BaseException) -> bool:
+    """Whether what `submit` raised says that the executor never takes anything again: it broke, or was shut down.
+
+    By the words, since the standard executors raise a plain RuntimeError after a shutdown, and one for a thread that
+    cannot be started, too, which can the next time.
+    """
+    return isinstance(error, BrokenExecutor) or (isinstance(error, RuntimeError) and "shutdown" in str(error))
 
 
 class Hand(Protocol):

@@ -12,7 +12,8 @@ from tickless.pools import Pool
 
 
 class DrainHand:
-    """`stay` is one drainer's stay in the pool, `ready` how many runs wait; `reject` ends one that no pool takes.
+    """`stay` is one drainer's stay in the pool, `ready` how many runs wait; `reject` ends one that no pool takes,
+    and says whether there was one.
 
     `more` has `start` called, on another thread if there is one: see `_after`.
     """

@@ -28,8 +28,11 @@ class Desk(Protocol):
     def raised(self, run: Any, error: BaseException) -> None:
         """It raised."""
 
+    def refused(self, run: Any, error: BaseException) -> None:
+        """The pool did not take it."""
+
     def rejected(self, run: Any, error: BaseException) -> None:
-        """The pool refused it, or dropped it."""
+        """The pool took it, and dropped it: it may have begun."""
 
 
 class SingleHand:
@@ -74,7 +77,7 @@ class SingleHand:
             future = self._executor.submit(*call)
         except BaseException as error:
             self.free.append(None)
-            self._desk.rejected(run, error)
+            self._desk.refused(run, error)
             if not isinstance(error, Exception):
                 raise
             return

@@ -70,6 +70,13 @@ class Store(Protocol):
     def reject(self, error: str, now: Instant, pool: str = DEFAULT_POOL) -> bool:
         """No pool would take the next ready run: it is FAILED (rejected), or tried again. False when none is ready."""
 
+    def pool_down(self, run: Any | None, pool: str = DEFAULT_POOL) -> bool:
+        """That pool takes nothing any more, and so not `run` either, which was taken for it and has not begun.
+
+        True where its runs can wait for another process, or another start: `ready_runs` and `take` have none for this
+        one then. False where nothing lasts: each is to be rejected.
+        """
+
     def cancel(self, task: Any, now: Instant) -> Cancelled:
         """Take the task's future away; what already runs is asked to stop. One compare-and-set decides."""
 

@@ -277,6 +277,9 @@ class MemoryStore:
             self.unsettled.append((run, Outcome(State.FAILED, TaskRejected(error), Reason.REJECTED, error)))
             return True
 
+    def pool_down(self, run: RunRecord | None, pool: str = DEFAULT_POOL) -> bool:
+        return False
+
     def settle(self) -> None:
         """Settle what was handed over, if the lock is free; if not, its holder does, since it looks on its way out."""
         unsettled, machine = self.unsettled, self.machine

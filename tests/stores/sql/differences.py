@@ -53,6 +53,7 @@ _KEPT = "`Keepsakes` keeps the values and arguments of all tasks, so nothing is 
 _INSIDE = "it looks at records of the machine, which are loaded by need and dropped"
 _ASKED = "a run that was taken, and is cancelled before it begins, answers ASKED and never runs"
 _OUTPUT = "an output anywhere in the arguments is stored as one"
+_DOWN = "a pool that says that it is shut down or broken costs no run: faults/test_durable_pools.py"
 _SLOW = "it is about 10,000 of something in little time; benchmarks/durable.py measures that"
 
 DIFFERENCES = {
@@ -61,6 +62,21 @@ DIFFERENCES = {
     ),
     "cases/test_parents.py::test_BUG_055_child_that_is_added_while_its_parent_ends_runs_exactly_once": _SLOW,
     "cases/test_pauses.py::test_BUG_022_edit_by_the_verbs_touches_its_own_task_and_no_slot_of_another": _INSIDE,
+    "cases/test_pools.py::test_BUG_042_pool_that_always_refuses_fails_each_run_once_and_nothing_hangs[R": (_DOWN),
+    "cases/test_pools.py::test_BUG_042_pool_that_always_refuses_fails_each_run_once_and_nothing_hangs[B": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_other_pool_of_the_same_scheduler_does_not_notice": _DOWN,
+    "cases/test_pools.py::test_BUG_042_pool_that_its_owner_shuts_down_fails_what_comes_and_is_told_as_failures": _DOWN,
+    "cases/test_pools.py::test_BUG_042_pool_that_was_shut_down_before_the_start_is_no_hang": _DOWN,
+    "cases/test_pools.py::test_BUG_042_runs_that_a_pool_drops_at_its_shutdown_do_not_hang": _DOWN,
+    "cases/test_retries.py::test_BUG_052_retries_end_at_their_number_whatever_made_them_necessary[is rejected": _DOWN,
+    "cases/test_retries.py::test_BUG_042_rejected_run_is_tried_as_often_as_its_retry_says_and_no_oftener[R": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_refusal_that_passes_costs_an_attempt_and_not_the_run[<lambda>-2_0-R": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_refusal_that_passes_costs_an_attempt_and_not_the_run[<lambda>-2_1-R": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_refusal_that_passes_costs_an_attempt_and_not_the_run[<lambda>-3-R": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_rejected_run_is_tried_as_often_as_its_retry_says_and_no_oftener[B": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_refusal_that_passes_costs_an_attempt_and_not_the_run[<lambda>-2_0-B": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_refusal_that_passes_costs_an_attempt_and_not_the_run[<lambda>-2_1-B": (_DOWN),
+    "cases/test_retries.py::test_BUG_042_refusal_that_passes_costs_an_attempt_and_not_the_run[<lambda>-3-B": (_DOWN),
     "cases/test_updates.py::test_BUG_022_change_of_one_rule_is_in_force_at_once_and_touches_nobody_else": _INSIDE,
     "policies/test_table.py::test_the_task_does_what_the_table_says[close ": _CLOSE,
     "test_close_waits.py::test_close_from_outside_waits_for_a_task_that_has_closed_itself": _CLOSE,

@@ -12,7 +12,7 @@ from tickless.policies import Policy
 from tickless.records import SUCCESS, Outcome
 from tickless.rules import Rule
 from tickless.states import DEFAULT_POOL
-from tickless.stores.sql import claims
+from tickless.stores.sql import rescue
 from tickless.testing.drafts import NOON_US, draft, later
 from tickless.testing.keepsakes import Keepsakes
 
@@ -24,7 +24,7 @@ class Lab:
 
     def __init__(self, fleet: Fleet) -> None:
         fleet.empty()
-        self._crashed, claims._has_crashed = claims._has_crashed, lambda task: False  # nor do they go one at a time
+        self._crashed, rescue.has_crashed = rescue.has_crashed, lambda task: False  # nor do they go one at a time
         self.fleet = fleet
         self.bells, self.works = Bells(), Keepsakes()
         self.processes: list[Process] = []
@@ -92,7 +92,7 @@ class Lab:
         return run
 
     def end(self) -> None:
-        claims._has_crashed = self._crashed
+        rescue.has_crashed = self._crashed
         for process in self.processes:
             if not process.gone:
                 process.die()

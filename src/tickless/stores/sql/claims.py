@@ -19,9 +19,8 @@ from tickless.instants import Instant
 from tickless.records import EventKind, Outcome
 from tickless.states import DEFAULT_POOL, Reason, State
 from tickless.stores.payloads import encode
-from tickless.stores.sql import failpoints
+from tickless.stores.sql import failpoints, rescue
 from tickless.stores.sql.calls import StoredCall
-from tickless.stores.sql.rescue import Rescue
 from tickless.stores.sql.rows import GIVES_RESULT, Loaded
 from tickless.stores.sql.session import ASK, Session
 from tickless.stores.sql.zombies import Zombies
@@ -58,14 +57,15 @@ class Claims:
         self._session = session
         self._machine = session.machine
         session.is_own = self._is_own
-        self._slots = pools
+        self._slots = dict(pools)
+        """Pool -> how many runs it may have; none where it takes nothing any more."""
         self._most_group = most_group
         self._keep = keep
         """The form of a result that has none: in tests only."""
         self._results = results
         """Whether results are kept that no child takes."""
         self.lease_us = lease_us
-        self.rescue = Rescue(session, self)
+        self.rescue = rescue.Rescue(session, self)
         self.claimed: Callable[[], None] | None = None
         """Called when this process has runs, so that somebody renews their leases."""
         self.company: Company
@@ -119,7 +119,7 @@ class Claims:
 
     def may_have(self, pool: str) -> int:
         """How many runs are there for that pool, as far as is known without a question."""
-        if self.is_closed:
+        if self.is_closed or not self._slots[pool]:
             return 0
         count = len(self._local[pool]) + self.ready.get(f"pool:{pool}", 0)
         return count + self._most_group if self.more and pool == DEFAULT_POOL else count
@@ -133,6 +133,12 @@ class Claims:
         return self._slots[pool] > sum(
             policy_of(run.task).pool == pool for seq, run in own_runs if seq not in self._returned
         )
+
+    def shut(self, pool: str, run: RunRecord | None) -> None:
+        """That pool takes nothing any more, nor this run, which was taken for it: it is to be given back."""
+        self._slots[pool] = 0
+        if run is not None:
+            self._local[pool].append(run)
 
     @property
     def stuck_at(self) -> int | None:
@@ -189,7 +195,7 @@ class Claims:
             task = queue.take()
             if task is None:
                 break
-            if _has_crashed(task) and any(_has_crashed(run.task) for run in session.own_runs.values()):
+            if rescue.has_crashed(task) and any(rescue.has_crashed(run.task) for run in session.own_runs.values()):
                 held.append(task)
                 continue
             run = self._start(task, started)
@@ -330,7 +336,7 @@ class Claims:
                 self.flush_at = now + FLUSH_US
                 self._machine.signs.earlier = self._machine.signs.stirred = True
             return now >= self.flush_at
-        return not self.ready.get(f"pool:{pool}") and not (self.more and pool == DEFAULT_POOL)
+        return not self.may_have(pool)
 
     def _text(self, run: RunRecord, outcome: Outcome) -> str | PayloadError:
         try:
@@ -489,11 +495,3 @@ class Claims:
             else:
                 self._renewed[seq] = args[0]
         session.kept.clear()
-
-
-def _has_crashed(task: TaskRecord) -> bool:
-    """Whether a process has died of it, maybe: of those a process runs one at a time, so that they cannot be taken for
-    one another, and no neighbour of one that kills its process has failed with it.
-    """
-    special = special_in(task)
-    return special is not None and any(one.reason is Reason.CRASHED for one in special.attempts)

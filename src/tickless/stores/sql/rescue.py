@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tickless.core import attempts, permits
+from tickless.core.record import TaskRecord
 from tickless.core.special import policy_of, special_in
 from tickless.instants import Instant
-from tickless.states import State
+from tickless.states import Reason, State
 from tickless.stores.sql import failpoints
 from tickless.stores.sql.rows import ZOMBIE_PERMIT, Loaded
 from tickless.stores.sql.session import ASK, Session
@@ -82,3 +83,11 @@ class Rescue:
             attempts.crash(self._session.machine, task, now)
         elif special_in(task) is not None:
             attempts.bury(self._session.machine, task, now)
+
+
+def has_crashed(task: TaskRecord) -> bool:
+    """Whether a process has died of it, maybe: of those a process runs one at a time, so that they cannot be taken for
+    one another, and no neighbour of one that kills its process has failed with it.
+    """
+    special = special_in(task)
+    return special is not None and any(one.reason is Reason.CRASHED for one in special.attempts)

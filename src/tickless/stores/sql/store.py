@@ -67,10 +67,6 @@ class SqlStore:
         self.keep_runs = keep_runs
         self.lease_us = lease_us
         self.is_closed = False
-        self.looks_always = False
-        """Whether each `due` looks at what others have changed, rung or not. A test's clock stands until its turns are
-        done, and whether the doorbell's thread has rung by then is chance: with this, the same test has the same trace.
-        """
         self.machine = machine = Machine(keep_finished, keep_runs, pools, limits, keep_rounds)
         self.signs = machine.signs
         self.session = Session(db, Rows(works, record, owner, keep_runs), machine, limits)
@@ -152,9 +148,7 @@ class SqlStore:
         if self.claims.flush_at is not None and self.claims.flush_at <= now:
             self.transactions.flush()
         stuck_at = self.claims.stuck_at
-        if stuck_at is not None and stuck_at <= now:
-            self.transactions.rung = True
-        if self.looks_always and self.transactions.company.others and now >= self.claims.served_until:
+        if (stuck_at is not None and stuck_at <= now) or self.transactions.looks_unasked(now):
             self.transactions.rung = True
         at_ease = not self.transactions.rung and not self.claims.rescue.is_due and self.transactions.next > now
         if at_ease and abs(wall - now - self.machine.offset) <= steps.STEP_US:
@@ -283,6 +277,11 @@ class SqlStore:
 
         done: bool = self._ask(body)
         return done
+
+    def pool_down(self, run: RunRecord | None, pool: str = DEFAULT_POOL) -> bool:
+        self.claims.shut(pool, run)
+        self.transactions.is_done(self.claims.give_back_all)  # else once the store answers: see `stuck_at`
+        return True
 
     def renew(self, now: Instant) -> None:
         """This process lives, and its runs are its own for another lease."""
