@@ -131,8 +131,11 @@ def test_processes_that_schedule_cancel_and_pause_beside_a_running_one_are_answe
         for id in one["mine"]:
             answer = one["answers"].get(id)
             seen[str(answer)] += 1
-            expected = ("cancelled", 0) if answer == "CANCELLED" else ("succeeded", 1)
-            assert (states[id], starts[id]) == expected, f"{id}: cancel said {answer}"
+            expected = {
+                "CANCELLED": {("cancelled", 0)},
+                "ASKED": {("succeeded", 1), ("cancelled", 0)},  # it was taken, and may not have begun
+            }.get(str(answer), {("succeeded", 1)})
+            assert (states[id], starts[id]) in expected, f"{id}: cancel said {answer}"
     assert seen["CANCELLED"] > 5
     assert seen["None"] > 50
     runner.end()
