@@ -27,6 +27,8 @@ from tickless import (
     current_run,
     every,
 )
+from tickless.lifetime import SignalBell, stop_signals
+from tickless.testing import FakeClock
 
 
 def nothing() -> None: ...
@@ -384,3 +386,27 @@ def test_events_up_to_the_close_are_delivered_before_it_returns() -> None:
     ends = [event for event in events if event.kind in (EventKind.SUCCEEDED, EventKind.CANCELLED)]
     assert len(ends) == 51
     assert keeper.closed == 1
+
+
+class Killed(BaseException):
+    """In place of the end of this process."""
+
+
+def test_one_press_that_arrives_twice_is_one_and_the_next_ends_the_process() -> None:
+    """In life: `timeout 60 tickless run`, or `npm` under a terminal: both send it on, and what ran is cut."""
+
+    def killed() -> None:
+        raise Killed
+
+    clock, bell, stops = FakeClock(), SignalBell(), []
+    with stop_signals(lambda: stops.append(1), bell, killed, clock.now) as came:
+        signal.raise_signal(signal.SIGINT)
+        clock.advance(0.09)
+        signal.raise_signal(signal.SIGINT)
+        assert (came, stops) == ([signal.SIGINT], [1])
+        with pytest.raises(Killed):
+            signal.raise_signal(signal.SIGTERM)  # nobody passes on another one
+        clock.advance(0.01)
+        with pytest.raises(Killed):
+            signal.raise_signal(signal.SIGINT)
+    bell.close()

@@ -13,10 +13,20 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol, TypeVar
 
+from tickless.clocks import SystemClock
+from tickless.instants import Instant
+
 assert concurrent.futures.thread  # the import is the point
 
 
 T = TypeVar("T")
+
+ONE_PRESS_US = 100_000
+"""Signals of one number that come within this are one press of Ctrl-C, or one stop, told twice: by the terminal to all
+that run in it and once more by the program in between, such as `timeout` or `npm`."""
+
+
+_REAL = SystemClock()
 
 
 class Mortal(Protocol):
@@ -121,23 +131,33 @@ def beside(bell: SignalBell, call: Callable[[], T]) -> T:
 
 @contextmanager
 def stop_signals(
-    stop: Callable[[], None], bell: SignalBell, at_last: Callable[[], None] | None = None
+    stop: Callable[[], None],
+    bell: SignalBell,
+    at_last: Callable[[], None] | None = None,
+    now: Callable[[], Instant] = _REAL.now,
 ) -> Iterator[list[int]]:
-    """While inside, the first SIGINT or SIGTERM calls `stop`, and a second one of either ends the process at once.
+    """While inside, the first SIGINT or SIGTERM calls `stop`, and a second one of either ends the process at once:
+    if of the same number, from 0.1 s after the first.
 
     `at_last` is called before that end, in the signal handler. Any signal rings the bell, unless the program has a
     wake-up descriptor of its own. Gives the list of the signals that came. In a thread other than the main one, where
     Python takes no handlers, and for a signal that the program ignores, nothing changes.
     """
     came: list[int] = []
+    until = 0
+    """Until when the first one may arrive again."""
 
     def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal until
         if came:
+            if number == came[0] and now() < until:
+                return
             if at_last is not None:
                 at_last()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         came.append(number)
+        until = now() + ONE_PRESS_US
         stop()
 
     if threading.current_thread() is not threading.main_thread():

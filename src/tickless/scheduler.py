@@ -373,7 +373,7 @@ class Scheduler:
         """Start, wait until every task is terminal, close. True when all came to their end.
 
         In the main thread SIGINT and SIGTERM end the wait: what runs may finish, then False is returned, or for SIGINT
-        KeyboardInterrupt raised. A second signal ends the process at once.
+        KeyboardInterrupt raised. A second signal ends the process at once, but for the same one within 0.1 s.
         """
         bell = self._stop_bell = SignalBell()
         try:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cases.kit import PATIENCE_S, ready
 from tests.cases.scripts import process, result
+from tests.pressing import press_until_it_ends
 from tickless import Reason, Scheduler, SchedulerClosed, State, current_run, every
 from tickless.testing import FakeClock, ManualPool
 
@@ -150,8 +151,7 @@ def test_BUG_037_second_interrupt_ends_the_process_at_once() -> None:
         assert program.stdout.readline() == "started\n"
         program.send_signal(signal.SIGINT)
         assert program.stdout.readline() == "stopping\n"
-        program.send_signal(signal.SIGINT)
-        assert program.wait(PATIENCE_S) == -signal.SIGINT
+        assert press_until_it_ends(program, signal.SIGINT) == -signal.SIGINT
 
 
 FORGOTTEN = """

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import PATIENCE_S
 from tests.cli.stage import Stage, checked, stop, wait_for
+from tests.pressing import press_until_it_ends
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="commands run in process groups of Unix")
 
@@ -143,13 +146,26 @@ def test_hang_up_reads_the_file_again(stage: Stage) -> None:
     assert "Traceback" not in err
 
 
+def freeze(process: subprocess.Popen[str], store: Path) -> None:
+    """Stop it where it stands, at a moment when it holds no lock of the store."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        with closing(sqlite3.connect(store, timeout=0)) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                process.send_signal(signal.SIGCONT)
+            else:
+                return
+
+
 def test_a_second_run_of_a_file_is_refused_before_it_touches_the_store(stage: Stage) -> None:
     """In life: somebody tries a new version by hand; it is refused, and has cancelled the backups of the old one."""
     text = 'store = "sqlite:///tasks.db"\n' + BEAT.replace("every 20ms", "every 1h")
     path = stage.write("tasks.toml", text + '[tasks.backup]\nrun = "true"\nwhen = "every 1h"\n')
     with stage.running("tasks.toml") as process:
         wait_for("next is", process.stderr)
-        process.send_signal(signal.SIGSTOP)  # so that it takes no change of the file itself
+        freeze(process, stage.folder / "tasks.db")  # so that it takes no change of the file itself
         path.write_text(text)
         assert "runs already" in stage.call("run", "tasks.toml").stderr
         states = {task["id"]: task["state"] for task in stage.json("ls", "--store", "sqlite:///tasks.db")["tasks"]}
@@ -240,7 +256,7 @@ def test_commands_that_ignore_the_stop_are_killed_with_their_group(stage: Stage,
         process.send_signal(signal.SIGTERM)
         wait_for("stopping", process.stderr)
         if how == "second signal":
-            process.send_signal(signal.SIGTERM)
+            press_until_it_ends(process, signal.SIGTERM)
         process.wait(PATIENCE_S)
     assert process.returncode in (143, -signal.SIGTERM)
     for pid in pids:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND, PATIENCE_S, running, wait_for, written
+from tests.pressing import press_until_it_ends
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM that a process can catch")
 
@@ -75,8 +76,7 @@ def test_second_signal_ends_it_while_a_task_blocks_for_ever(tmp_path: Path, numb
         wait_for("started", command.stdout)
         command.send_signal(number)
         wait_for("stopping", command.stderr)
-        command.send_signal(number)
-        command.wait(timeout=PATIENCE_S)
+        press_until_it_ends(command, number)
         assert command.stderr is not None
         rest = command.stderr.read()
     # It dies of the signal itself, which a shell shows as 128 + its number and a service manager as what it is.

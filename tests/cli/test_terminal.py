@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command import COMMAND, PATIENCE_S
 from tests.cli.stage import Stage
+from tests.pressing import AGAIN_S
 
 pexpect = pytest.importorskip("pexpect")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a terminal of Unix")
@@ -93,8 +94,9 @@ def test_ctrl_c_asks_and_a_second_one_ends_it(stage: Stage) -> None:
         child.sendintr()
         child.expect("SIGINT: stopping")
         child.expect("summary|cancelled in|A second signal")
-        child.sendintr()
-        said(child)
+        while child.isalive():
+            child.sendintr()
+            child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=AGAIN_S)
         child.close()
     assert child.signalstatus == 2 or child.exitstatus == 130
 
