@@ -142,7 +142,11 @@ def test_graph_in_each_form(stage: Stage) -> None:
     assert (mermaid[0], mermaid[-1]) == ("flowchart TD", "    t0 --> t1")
     dot = stage.done("graph", "dump", "--dot").splitlines()
     assert (dot[0], dot[-2]) == ("digraph tickless {", '    "dump" -> "upload";')
-    assert {node["id"] for node in stage.json("graph")["nodes"]} == {"dump", "broken", "slow", "once"}
+    whole = stage.json("graph")
+    steps = {"dump/dump", "dump/upload"}
+    assert {node["id"] for node in whole["nodes"]} == {"dump", "broken", "slow", "once"} | steps
+    assert whole["edges"] == [["dump", "dump/dump"], ["dump/dump", "dump/upload"]]
+    assert "   └─ dump/upload" in stage.done("graph")
 
 
 def test_health_and_events(stage: Stage) -> None:

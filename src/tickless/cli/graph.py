@@ -36,7 +36,10 @@ examples:
 @click.option("--dot", is_flag=True, help="As a Graphviz digraph.")
 @looks
 def graph(task: str | None, mermaid: bool, dot: bool) -> None:
-    """Draw what waits for what: of a flow, a round, what is joined to a task, or all that is listed."""
+    """Draw what waits for what: of a flow, a round, what is joined to a task, or all that is listed.
+
+    Among all, the steps of a flow are below it, with their states in its newest round.
+    """
     if mermaid and dot:
         raise Refusal(Code.USAGE, "usage", "--mermaid and --dot: say one form")
     answer = source_of(settings()).ask("graph", id=task)

@@ -11,18 +11,22 @@ from tickless.round import Round
 from tickless.verbs import steps_of
 
 
-def task_graph(infos: Iterable[TaskInfo]) -> Document:
-    """Of tasks that are listed; parents that are forgotten are left out."""
+def task_graph(subject: Subject, infos: Iterable[TaskInfo]) -> Document:
+    """Of tasks that are listed; parents that are forgotten are left out. Below each flow are its steps."""
     infos = list(infos)
     there = {info.id for info in infos}
-    return {
-        "of": None,
-        "nodes": [
-            {"id": info.id, "name": info.name, "kind": "flow" if info.is_flow else "task", "state": str(info.state)}
-            for info in infos
-        ],
-        "edges": [[parent, info.id] for info in infos for parent in info.parents if parent in there],
-    }
+    nodes: list[Document] = []
+    edges = [[parent, info.id] for info in infos for parent in info.parents if parent in there]
+    for info in infos:
+        kind = "flow" if info.is_flow else "task"
+        nodes.append({"id": info.id, "name": info.name, "kind": kind, "state": str(info.state)})
+        if info.is_flow:
+            steps = flow_graph(subject, info, None)
+            nodes += [{**step, "id": f"{info.id}/{step['id']}"} for step in steps["nodes"]]
+            later = {child for _, child in steps["edges"]}
+            edges += [[info.id, f"{info.id}/{step['id']}"] for step in steps["nodes"] if step["id"] not in later]
+            edges += [[f"{info.id}/{parent}", f"{info.id}/{child}"] for parent, child in steps["edges"]]
+    return {"of": None, "nodes": nodes, "edges": edges}
 
 
 def flow_graph(subject: Subject, info: TaskInfo | None, round_: Round | None) -> Document:

@@ -222,14 +222,14 @@ def backfill(
 
 
 def graph(subject: Subject, *, id: str | None = None) -> Document:
-    """Tasks and what they wait for: of one flow or round, or of all that are listed."""
+    """Tasks and what they wait for: of one flow or round, or of all that are listed, flows with their steps."""
     if id is not None:
         round_ = subject.round(id)
         info = None if round_ is not None else subject.task(id)
         if info is None or info.is_flow:
             return flow_graph(subject, info, round_)
     found = [info for info in subject.listed() if _is_shown(info)]
-    return task_graph(found if id is None else _around(found, subject.task(id).id))
+    return task_graph(subject, found if id is None else _around(found, subject.task(id).id))
 
 
 def _around(infos: list[TaskInfo], id: str) -> list[TaskInfo]:
