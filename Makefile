@@ -20,7 +20,7 @@ demo: $(INSTALLED)
 # The second time on SQLite: what tests/stores/sql/differences.py lists.
 # Two halves side by side, of about the same length; a new folder is in the second. By make and not by the shell's `&`,
 # in which SIGINT is ignored, and tests send that.
-PYTEST := PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q
+PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q
 HALF   := cases cli commands control core examples faults house observe planted policies pools taskfile
 
 test: $(INSTALLED)
