@@ -35,8 +35,8 @@ second-half: $(INSTALLED)
 
 # Many more examples, random ones: run it when you have changed a rule, the store or the machine.
 fuzz: $(INSTALLED)
-	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=50 ORACLE_TIMES=200 $(BIN)/python -m pytest -q tests/properties tests/races tests/rules
-	CLUSTER_TIMES=20 $(BIN)/python -m pytest -q tests/simulation/test_cluster.py
+	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=70 ORACLE_TIMES=200 $(BIN)/python -m pytest -q tests/properties tests/races tests/rules
+	CLUSTER_TIMES=40 EXPLORE_TIMES=20 $(BIN)/python -m pytest -q tests/simulation
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

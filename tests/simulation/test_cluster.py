@@ -1,4 +1,4 @@
-"""Fifteen hundred small programs for a cluster of processes on one SQLite file, each played whole and looked at.
+"""Small programs for a cluster of processes on one SQLite file, 750 of them, each played whole and looked at.
 
 A seed that fails: `python -m tests.simulation.cluster SEED` plays it again; `--shrink` takes out what the fault does
 not need. Not in here: the sockets and locks themselves, two processes at the same instant, a file that is replaced,
@@ -21,7 +21,7 @@ from tests.simulation.fleet import Fleet
 from tickless.core import attempts
 from tickless.stores.sql import claims, rescue, session, transactions, writing
 
-SEEDS, CHUNK = 1_500 * int(os.environ.get("CLUSTER_TIMES", "1")), 250
+SEEDS, CHUNK = 750 * int(os.environ.get("CLUSTER_TIMES", "1")), 250
 
 
 @pytest.fixture(scope="module")
