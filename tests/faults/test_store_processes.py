@@ -118,7 +118,10 @@ def test_BUG_041_four_processes_with_the_same_definitions_run_each_fire_once(com
 def test_processes_that_schedule_cancel_and_pause_beside_a_running_one_are_answered_what_is_so(
     company: Company,
 ) -> None:
-    """A task that was CANCELLED never runs, and any other runs once, whatever was asked of it meanwhile."""
+    """A task that was CANCELLED never runs, and any other runs once, whatever was asked of it meanwhile; but for what
+    the runner had taken and not begun: that is ASKED to stop, and is cancelled before it begins."""
+    never, once = ("cancelled", 0), ("succeeded", 1)
+    expected = {"CANCELLED": (never,), "ASKED": (never, once)}
     runner = company.member()
     hammers = [company.begin(program.hammer, seed=seed, count=60) for seed in range(PROCESSES - 1)]
     said = [hammer.hear() for hammer in hammers]
@@ -131,8 +134,7 @@ def test_processes_that_schedule_cancel_and_pause_beside_a_running_one_are_answe
         for id in one["mine"]:
             answer = one["answers"].get(id)
             seen[str(answer)] += 1
-            expected = ("cancelled", 0) if answer == "CANCELLED" else ("succeeded", 1)
-            assert (states[id], starts[id]) == expected, f"{id}: cancel said {answer}"
+            assert (states[id], starts[id]) in expected.get(answer, (once,)), f"{id}: cancel said {answer}"
     assert seen["CANCELLED"] > 5
     assert seen["None"] > 50
     runner.end()
