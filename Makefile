@@ -22,7 +22,7 @@ demo: $(INSTALLED)
 # the tests on SQLite: what tests/stores/sql/differences.py lists. By make and not by the shell's `&`, in which SIGINT
 # is ignored, and tests send that.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q
-HALF   := cases cli commands control core examples faults house observe planted policies pools taskfile
+HALF   := cases cli commands control core examples faults house observe planted policies pools properties taskfile
 LATER  = > $(VENV)/$@.log 2>&1; status=$$?; cat $(VENV)/$@.log; exit $$status
 
 test: $(INSTALLED)
