@@ -10,33 +10,37 @@ MADE      := $(VENV)/.made-by-$(subst /,_,$(PYTHON))
 INSTALLED := $(VENV)/.installed
 BENCH     := $(VENV)/.installed-bench
 
-.PHONY: demo test first-half second-half check format bench bench-durable fuzz clean
+.PHONY: demo test first-half second-half on-sqlite check format bench bench-durable fuzz clean
 .DELETE_ON_ERROR:
 
 demo: $(INSTALLED)
 	$(BIN)/tickless run examples/world_clocks.py:scheduler
 
-# PYTHONHASHSEED fixes the order of sets; tests/conftest.py fixes Hypothesis. So a failure fails again.
-# The second time on SQLite: what tests/stores/sql/differences.py lists.
-# Two halves side by side, of about the same length; a new folder is in the second. By make and not by the shell's `&`,
-# in which SIGINT is ignored, and tests send that.
-PYTEST := PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q
-HALF   := cases cli commands control core examples faults house observe planted policies pools taskfile
+# PYTHONHASHSEED fixes the order of sets; tests/conftest.py fixes Hypothesis. So a failure fails again. Processes that
+# tests start find compiled modules, also where PYTHONDONTWRITEBYTECODE is set: else each compiles tickless anew.
+# Two halves side by side, of about the same length; a new folder is in the second. Whichever ends first is followed by
+# the tests on SQLite: what tests/stores/sql/differences.py lists. By make and not by the shell's `&`, in which SIGINT
+# is ignored, and tests send that.
+PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONHASHSEED=0 HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q
+HALF   := cases cli commands control core examples faults house observe planted policies pools properties taskfile
+LATER  = > $(VENV)/$@.log 2>&1; status=$$?; cat $(VENV)/$@.log; exit $$status
 
 test: $(INSTALLED)
-	@$(MAKE) --no-print-directory -j2 first-half second-half
+	@$(MAKE) --no-print-directory -j2 first-half second-half on-sqlite
 
 first-half: $(INSTALLED)
-	@$(PYTEST) $(addprefix tests/,$(HALF)) > $(VENV)/$@.log 2>&1; status=$$?; cat $(VENV)/$@.log; exit $$status
+	@$(PYTEST) $(addprefix tests/,$(HALF)) $(LATER)
 
 second-half: $(INSTALLED)
 	$(PYTEST) tests $(addprefix --ignore=tests/,$(HALF))
-	TEST_STORE=sqlite $(PYTEST) tests
+
+on-sqlite: $(INSTALLED)
+	@TEST_STORE=sqlite $(PYTEST) tests $(LATER)
 
 # Many more examples, random ones: run it when you have changed a rule, the store or the machine.
 fuzz: $(INSTALLED)
-	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=50 ORACLE_TIMES=200 $(BIN)/python -m pytest -q tests/properties tests/races tests/rules
-	CLUSTER_TIMES=20 $(BIN)/python -m pytest -q tests/simulation/test_cluster.py
+	HYPOTHESIS_PROFILE=fuzz WEAVE_TIMES=70 ORACLE_TIMES=200 $(BIN)/python -m pytest -q tests/properties tests/races tests/rules
+	CLUSTER_TIMES=20 EXPLORE_TIMES=10 $(BIN)/python -m pytest -q tests/simulation
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -1,10 +1,14 @@
 """What holds for every test: Hypothesis is deterministic, and no thread of ours outlives the test that started it.
 
+What the tests themselves are made of is garbage to nobody: the collector leaves it alone, or each look of it would take
+a third of a second.
+
 A test that hangs prints the stack of every thread: `faulthandler_timeout` in pyproject.toml.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -49,6 +53,12 @@ if ON_SQLITE:  # the hooks and the fixture of that module hold for all tests
     from tests.stores.sql.everywhere import (
         stores_are_left,
     )
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests are there, and stay: a collection walks over them no more, and sees what a test has made."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -463,7 +463,7 @@ def test_a_story_looks_at_so_many_tasks_and_no_more() -> None:
 
     def seen(number: int) -> Seen:
         info = TaskInfo(f"#{number}", "x", State.SKIPPED, Reason.PARENT_FAILED, None, None, 0, (), (), False)
-        return Seen(info, (number + 1,) if number < 500 else tuple(range(number + 1, number + 100_000)))
+        return Seen(info, (number + 1,) if number < 500 else tuple(range(number + 1, number + 10_000)))
 
     def look(key: Any) -> Seen:
         looked.append(key)

@@ -22,6 +22,13 @@ from tickless.core.invariants import check
 from tickless.core.record import TaskRecord
 
 
+@pytest.fixture(autouse=True, scope="module")
+def what_was_there_before_is_no_garbage() -> None:
+    """What other tests have left in caches would be walked over before each test here, as in `tests/conftest.py`."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def no_collection_of_garbage() -> Iterator[None]:
     """What is still there when a test looks is kept by somebody."""

@@ -216,10 +216,10 @@ class Scheduler:
         return tasks
 
     def cancel(self, task: Which) -> Cancelled:
-        """Take a task's future away. CANCELLED: it will never start. ASKED: it runs, and its stop flag is set.
+        """Take a task's future away. CANCELLED: it will never start. ASKED: it runs, and its stop flag is set
+        (on a store it may not have begun, and never starts then). TOO_LATE (falsy): it had ended.
 
-        TOO_LATE (falsy): it had ended. A recurring task that runs has no more fires at once, and is CANCELLED when its
-        run ends. Raises UnknownTask.
+        A recurring task that runs has no more fires at once, and is CANCELLED when it ends. Raises UnknownTask.
         """
         return self._cancel(self._record_of(task))
 

@@ -5,10 +5,11 @@ Why: a property test knows only what its promises say, and passes as quietly whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.planted.mutants import Mutant
@@ -43,19 +44,25 @@ QUICKLY = settings(
 )
 
 
-def any_verbs() -> None:
+def any_verbs(examples: int = 100) -> None:
     """The state machine of tests/properties."""
-    run_state_machine_as_test(StoreMachine, settings=QUICKLY)
+    run_state_machine_as_test(StoreMachine, settings=settings(QUICKLY, max_examples=examples))
 
 
-def any_policy() -> None:
-    """The machine with the model of one task: tests/properties."""
-    run_state_machine_as_test(PolicyMachine, settings=settings(QUICKLY, max_examples=2_000))
+FIRST = (5, 0, 14)
+"""Seeds that find each of the bugs below as the library is now. Where they do not any more, another one will."""
 
 
-def any_crowd() -> None:
+def any_policy(seeds: Iterable[int] = (*FIRST, *range(40))) -> None:
+    """The machine with the model of one task, tests/properties: fifty examples of each seed."""
+    for number in seeds:
+        machine = seed(number)(type("Seeded", (PolicyMachine,), {}))
+        run_state_machine_as_test(machine, settings=settings(QUICKLY, max_examples=50))
+
+
+def any_crowd(examples: int = 300) -> None:
     """The machine of many tasks, with the invariants only."""
-    run_state_machine_as_test(CrowdMachine, settings=settings(QUICKLY, max_examples=300))
+    run_state_machine_as_test(CrowdMachine, settings=settings(QUICKLY, max_examples=examples))
 
 
 LOCKED = "{0}.lock.acquire(); {1}; {0}.lock.release()"
@@ -219,10 +226,13 @@ def test_a_planted_bug_is_caught(mutant: Mutant, caught_by: Property) -> None:
 
 
 @pytest.mark.parametrize(
-    "passed_by", [any_verbs, any_policy, any_crowd, all_small_worlds, no_lock_is_held_in_foreign_code]
+    "passed_by",
+    [partial(any_verbs, 30), partial(any_policy, FIRST), partial(any_crowd, 50), no_lock_is_held_in_foreign_code],
+    ids=["any_verbs", "any_policy", "any_crowd", "no_lock_is_held_in_foreign_code"],
 )
 def test_without_a_bug_the_same_property_passes(passed_by: Property) -> None:
-    """Else a property that always fails would seem to catch everything."""
+    """Else a property that always fails would seem to catch everything. More of them are played in tests/properties,
+    and the small worlds are the same ones there."""
     passed_by()
 
 
