@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -171,13 +172,12 @@ def test_events_are_followed_as_they_happen(stage: Stage) -> None:
         env=stage.environment,
     ) as follower:
         try:
-            # It says nothing until something happens, so one is made to happen until it has heard of it.
-            while True:
+            assert follower.stdout is not None
+            # It says nothing until something happens, so one is made to happen until it has heard of it: the first may
+            # be over before it listens.
+            while not select.select([follower.stdout], [], [], 0)[0]:
                 stage.call("run-now", "broken")
-                assert follower.stdout is not None
-                line = follower.stdout.readline()
-                if json.loads(line)["task"] == "broken":
-                    break
+            assert json.loads(follower.stdout.readline())["task"] == "broken"
             follower.send_signal(signal.SIGINT)
             assert follower.wait(PATIENCE_S) == 130
         finally:
