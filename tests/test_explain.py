@@ -302,13 +302,27 @@ class Shut(InlinePool):
         raise RuntimeError("cannot schedule new futures after shutdown")
 
 
-def test_a_task_that_no_pool_took(place: Place) -> None:
-    task = place.start(Pool(Shut(), slots=1)).schedule(note, id="x")
+def test_a_task_that_no_pool_took() -> None:
+    task = Place(None).start(Pool(Shut(), slots=1)).schedule(note, id="x")
     assert told(task, TaskRejected) == (
         "the pool did not take the run: RuntimeError: cannot schedule new futures after shutdown\n"
         "tickless: task x (note) failed (rejected) at 2024-01-01 00:00:00 UTC\n"
         "  due at 00:00:00 UTC"
     )
+
+
+def test_a_task_on_a_store_whose_pool_is_down_is_not_said_to_wait_for_room(tmp_path: Path) -> None:
+    place = Place(House(tmp_path))
+    scheduler = place.start(Pool(Shut(), slots=1))
+    task = scheduler.schedule(note, id="x")
+    child = scheduler.schedule(note, id="y", after_tasks=[task])
+    why = (
+        "waits for a scheduler whose pool default works: this one's is down: "
+        "RuntimeError: cannot schedule new futures after shutdown"
+    )
+    assert told(task, TimeoutError, 0).splitlines()[0].endswith(f": {why}")
+    assert told(child, TimeoutError, 0).splitlines()[0].endswith(f": parent x READY, {why}")
+    place.close()
 
 
 def test_an_output_that_was_let_go_says_how_its_task_ended() -> None:

@@ -6,7 +6,7 @@ that was forgotten (`keep_finished`) is said to be. Every part of it is bounded,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tickless.core.record import Key
@@ -38,13 +38,15 @@ class Seen(NamedTuple):
     info: TaskInfo
     parents: tuple[Key, ...]
     """By number: an id may be another task's by now."""
+    pool_down: str | None = None
+    """Why its pool takes nothing any more, if so."""
 
 
 Look = Callable[[Key], Seen | None]
 """Gives the task of that key; None when it was forgotten."""
 
 
-def look_in(store: Store) -> Look:
+def look_in(store: Store, pools_down: Mapping[str, str]) -> Look:
     """How to look at tasks of this store. Its caller looks at the signs afterwards."""
 
     def look(key: Key) -> Seen | None:
@@ -53,7 +55,10 @@ def look_in(store: Store) -> Look:
             task = store.find(id)
         except UnknownTask:
             return None
-        return Seen(store.get(task), task._parents) if task._seq == number else None
+        if task._seq != number:
+            return None
+        info = store.get(task)
+        return Seen(info, task._parents, pools_down.get(info.pool))
 
     return look
 
@@ -71,7 +76,7 @@ def story(task: Seen, look: Look, head: str | None = None) -> str:
         line = head if head is not None and seen is task else f"task {full_name(seen.info)} {_how(seen.info, times)}"
         told = [f"parent {_parent(key, cause, times)}" for key, cause in causes]
         if not told and not seen.info.state.terminal:
-            told = [_live(seen.info, times)]
+            told = [_live(seen, times)]
         lines.append(": ".join([line, "; ".join(_few(told))] if told else [line]))
     lines = _few(lines)
     if root is task:
@@ -205,14 +210,14 @@ def _parent(key: Key, seen: Seen | None, times: _Times) -> str:
     task, run, end = seen.info, seen.info.last_run, _ended_us(seen.info)
     text = f"{_short(task)} {task.state.upper()}"
     if not task.state.terminal:
-        return f"{text}, {_live(task, times)}"
+        return f"{text}, {_live(seen, times)}"
     text += _why(task.reason) + ("" if end is None else f" at {times.text(end)}")
     return f"{text}: {run.error}" if run is not None and run.error and end is not None else text
 
 
-def _live(task: TaskInfo, times: _Times) -> str:
+def _live(seen: Seen, times: _Times) -> str:
     """What a task that has not ended does now, or waits for."""
-    run = task.last_run
+    task, run = seen.info, seen.info.last_run
     if task.state is State.RUNNING:
         if run is None or run.started_us is None:
             return "runs"
@@ -224,6 +229,10 @@ def _live(task: TaskInfo, times: _Times) -> str:
     if task.state is State.READY:
         if task.waiting_for is not None:
             return f"waits for the limit {printable(task.waiting_for)}"
+        if seen.pool_down is not None:
+            return (
+                f"waits for a scheduler whose pool {printable(task.pool)} works: this one's is down: {seen.pool_down}"
+            )
         return f"waits for room in the pool {printable(task.pool)}"
     if task.retry_at_us is not None:
         return f"retry at {times.text(task.retry_at_us)}"

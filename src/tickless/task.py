@@ -169,10 +169,12 @@ class Task(TaskRecord, Generic[T]):
 
     def _story(self, info: TaskInfo, head: str | None = None) -> str:
         """See `tickless.explain`. A store that does not answer is no reason not to raise what there is to raise."""
+        down = self._owner._dispatcher.pools_down
+        look, pool_down = look_in(self._owner._store, down), down.get(info.pool)
         try:
-            text = story(Seen(info, self._parents), look_in(self._owner._store), head)
+            text = story(Seen(info, self._parents, pool_down), look, head)
         except StoreError:
-            text = story(Seen(info, ()), look_in(self._owner._store), head)
+            text = story(Seen(info, (), pool_down), look, head)
         self._owner._look()
         return text
 
