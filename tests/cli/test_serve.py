@@ -129,9 +129,11 @@ def test_an_error_in_the_file_keeps_what_is_there(stage: Stage) -> None:
         wait_for("beat@", process.stdout)
         shown = stage.json("ls")
         assert "tasks.beat.when" in shown["source"]["reload_error"]
+        assert "not taken when it changed, and what was there before goes on: tasks.toml" in stage.done("health")
         path.write_text(BEAT)
         wait_for("is as it was before the error", process.stderr)
         assert stage.json("ls")["source"]["reload_error"] is None
+        assert "not taken" not in stage.done("health")
 
 
 def test_hang_up_reads_the_file_again(stage: Stage) -> None:

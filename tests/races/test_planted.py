@@ -13,8 +13,9 @@ pytestmark = pytest.mark.skipif(
     sys.version_info[:2] == (3, 12), reason="CPython 3.12.1 crashes in some of these, and in none without a plant"
 )
 
-WITHIN = 1500
-"""Seeds until a planted race must be found. All but one have been found within 75, and that one by 365."""
+WITHIN = 6_000
+"""Seeds until a planted race must be found. All but one have been found within 75; that one is met by one seed in some
+thousand, which one changes with each change of the code."""
 
 
 @pytest.mark.parametrize("plant", [pytest.param(plant, id=plant.name.replace(" ", "-")) for plant in PLANTS])

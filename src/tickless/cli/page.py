@@ -58,6 +58,9 @@ class Page:
             "store": f"store {where}",
         }[source["kind"]]
         self.line(f"{said}; times in {self.zone_name()}", "dim")
+        if source.get("reload_error"):  # but `health` finds none: a restart for it ends what goes on
+            error = printable(source["reload_error"].split("\n")[0], 200)
+            self.line(f"the file was not taken when it changed, and what was there before goes on: {error}", "yellow")
         self.line()
 
     def zone_name(self) -> str:
