@@ -371,6 +371,18 @@ def test_a_task_that_was_taken_out_of_a_flow_while_nobody_ran_it_ends_at_the_sta
         assert stage.json("ls")["unusable"] == {}
 
 
+def test_another_task_taken_out_of_a_flow_leaves_an_on_failure_that_goes_on(stage: Stage) -> None:
+    text = FLOW.format(run="exit 1")
+    text += 'on_failure = "echo begun; until [ -e go ]; do :; done; echo handled"\n'
+    path = stage.write("tasks.toml", text + LEAF + OTHER)
+    with stage.running("tasks.toml") as process:
+        wait_for("begun", process.stdout)
+        path.write_text(text + OTHER)
+        wait_for("removed  leaf", process.stderr)
+        stage.write("go", "")
+        wait_for("| handled", process.stdout)
+
+
 def test_a_python_function_runs_beside_commands(stage: Stage) -> None:
     stage.write(
         "shop.py",

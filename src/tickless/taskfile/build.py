@@ -281,6 +281,7 @@ def _leave_rounds(scheduler: Scheduler, file: TaskFile) -> list[str]:
     gone = []
     for info in scheduler.tasks():
         round_id, slash, name = info.id.partition("/")
+        name = name.partition("/")[0]  # behind it, what is done when it has failed: `root@.../leaf/on_failure`
         if slash and info.state.after and name not in flows.get(round_id.partition("@")[0], {name}):
             gone.append(info.id)
     for id in gone:
