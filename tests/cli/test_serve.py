@@ -329,6 +329,62 @@ def test_a_task_that_is_gone_from_the_file_is_cancelled_at_the_start(stage: Stag
         stop(process, signal.SIGTERM)
 
 
+FLOW = """
+store = "sqlite:///tasks.db"
+[tasks.root]
+run = "{run}"
+when = "every 50ms"
+"""
+LEAF = """
+[tasks.leaf]
+run = "true"
+after_tasks = ["root"]
+on_failure = "true"
+"""
+OTHER = """
+[tasks.other]
+run = "echo other"
+after_tasks = ["root"]
+"""
+
+
+def test_a_task_that_is_taken_out_of_a_flow_ends_in_the_round_that_goes_on(stage: Stage) -> None:
+    """Else that round waits for ever for a task that nobody knows any more, and holds up all that come after it."""
+    path = stage.write("tasks.toml", FLOW.format(run="echo begun; until [ -e go ]; do :; done") + LEAF)
+    with stage.running("tasks.toml") as process:
+        wait_for("begun", process.stdout)
+        path.write_text(FLOW.format(run="true") + OTHER)
+        wait_for("removed  leaf", process.stderr)
+        stage.write("go", "")
+        wait_for("| other", process.stdout)
+        assert stage.json("ls")["unusable"] == {}
+
+
+def test_a_task_that_was_taken_out_of_a_flow_while_nobody_ran_it_ends_at_the_start(stage: Stage) -> None:
+    path = stage.write("tasks.toml", FLOW.format(run="echo begun; until [ -e go ]; do :; done") + LEAF)
+    with stage.running("tasks.toml") as process:
+        wait_for("begun", process.stdout)
+        process.kill()
+    stage.write("go", "")
+    path.write_text(FLOW.format(run="true") + OTHER)
+    with stage.running("tasks.toml") as process:
+        assert "was cancelled" in wait_for("/leaf: is not in the file any more", process.stderr)
+        wait_for("| other", process.stdout)
+        assert stage.json("ls")["unusable"] == {}
+
+
+def test_another_task_taken_out_of_a_flow_leaves_an_on_failure_that_goes_on(stage: Stage) -> None:
+    text = FLOW.format(run="exit 1").replace('when = "every 50ms"\n', "")
+    text += 'on_failure = "echo begun; until [ -e go ]; do :; done; echo handled"\n'
+    path = stage.write("tasks.toml", text + LEAF + OTHER)
+    with stage.running("tasks.toml") as process:
+        wait_for("begun", process.stdout)
+        path.write_text(text + OTHER)
+        wait_for("removed  leaf", process.stderr)
+        stage.write("go", "")
+        wait_for("| handled", process.stdout)
+
+
 def test_a_python_function_runs_beside_commands(stage: Stage) -> None:
     stage.write(
         "shop.py",

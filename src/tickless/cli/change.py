@@ -8,7 +8,7 @@ import click
 
 from tickless.cli.moments import instant_said
 from tickless.cli.page import Page
-from tickless.cli.settings import looks, settings
+from tickless.cli.settings import Seconds, looks, settings
 from tickless.cli.sources import Local, source_of, source_to_change
 from tickless.control.client import PATIENCE_S
 from tickless.control.documents import Document, moment
@@ -24,7 +24,7 @@ examples:
 )
 @click.argument("task")
 @click.option("--wait", is_flag=True, help="Wait for its end; the exit code then is 1 when it failed.")
-@click.option("--timeout", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Wait no longer than this.")
+@click.option("--timeout", type=Seconds(0.001), metavar="SECONDS", help="Wait no longer than this.")
 @looks
 def run_now(task: str, wait: bool, timeout: float | None) -> int:
     """Have a task run now, beside its plan.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tickless.cli.page import Page
-from tickless.cli.settings import looks, settings
+from tickless.cli.settings import Seconds, looks, settings
 from tickless.cli.sources import Remote, source_of
 from tickless.control.refusals import Code, Refusal
 
@@ -17,7 +17,7 @@ examples:
   HEALTHCHECK CMD tickless health -q -f /app/tasks.toml
 """
 )
-@click.option("--timeout", type=click.FloatRange(min=0.01), default=10.0, show_default=True, metavar="SECONDS")
+@click.option("--timeout", type=Seconds(0.01), default=10.0, show_default=True, metavar="SECONDS")
 @looks
 def health(timeout: float) -> int:
     """Ask a running scheduler whether all is well: exit code 0; 8 when something is not; 5 when nobody runs."""

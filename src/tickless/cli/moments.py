@@ -24,7 +24,10 @@ def instant_said(what: str, text: str, zone: tzinfo | None) -> Instant:
     if when.tzinfo is not None:
         return instant_of(when, what)
     if zone is None:
-        return instant_of(when.astimezone(), what)
+        try:
+            return instant_of(when.astimezone(), what)
+        except (OverflowError, ValueError):  # at either end of the calendar the C library leaves it
+            raise RuleError(f"{what} {shown(text)}: is not within the years 1 to 9999; give a nearer time") from None
     found = instants_at(when, zone, "next", "first")
     if not found:
         raise RuleError(f"{what} {shown(text)}: does not exist in {zone_name(zone)}; give a time before or after")

@@ -10,7 +10,7 @@ import click
 from tickless.cli.load import NotFound, app_of
 from tickless.cli.loop import sleep_until_end
 from tickless.cli.printed import printed_as_json
-from tickless.cli.settings import settings
+from tickless.cli.settings import Seconds, settings
 from tickless.cli.telling import failures, log_of, quiet_logger, served, stop, told
 from tickless.cli.voice import Voice
 from tickless.clocks import SystemClock
@@ -49,7 +49,7 @@ A reader that goes away (`| head -1`) ends the output, not the tasks.
 @click.option("--no-socket", is_flag=True, help="Other commands shall not reach it.")
 @click.option(
     "--stop-after",
-    type=click.FloatRange(min=0),
+    type=Seconds(0),
     default=STOP_AFTER_S,
     show_default=True,
     metavar="SECONDS",

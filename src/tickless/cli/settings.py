@@ -13,6 +13,22 @@ import click
 from tickless.control.refusals import Code, Refusal
 from tickless.errors import RuleError
 
+LONGEST_S = 1_000_000
+"""The longest wait that an option takes, eleven days: a socket waits for no more than 24."""
+
+
+class Seconds(click.FloatRange):
+    """An option in seconds, from so many on; neither endless nor `nan`, which no clock can wait."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(min=least, max=LONGEST_S)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return found
+
 
 @dataclass
 class Settings:

@@ -269,6 +269,23 @@ def _gone(program: Program) -> list[str]:
     ]
     for id in gone:
         scheduler.cancel(id)
+    return gone + _leave_rounds(scheduler, program.file)
+
+
+def _leave_rounds(scheduler: Scheduler, file: TaskFile) -> list[str]:
+    """Cancel, in the rounds that go on, what the flows of the file have no more: they would wait for it for ever.
+
+    Gives the ids.
+    """
+    flows = {part.id: {task.name for task in part.tasks} for part in file.parts if isinstance(part, FlowDef)}
+    gone = []
+    for info in scheduler.tasks():
+        round_id, slash, name = info.id.partition("/")
+        name = name.partition("/")[0]  # behind it, what is done when it has failed: `root@.../leaf/on_failure`
+        if slash and info.state.after and name not in flows.get(round_id.partition("@")[0], {name}):
+            gone.append(info.id)
+    for id in gone:
+        scheduler.cancel(id)
     return gone
 
 
@@ -323,5 +340,6 @@ def swap(program: Program, file: TaskFile) -> None:
     for id in before:
         if id not in now:
             program.scheduler.cancel(id)
+    _leave_rounds(program.scheduler, file)
     program.works.put(works)
     program.file = file
