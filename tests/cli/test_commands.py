@@ -455,6 +455,7 @@ def test_db_looks_after_a_store(tmp_path: Path) -> None:
     assert (shown["faults"], shown["unusable"], shown["rounds"]) == ([], [], 2)
     assert "journal mode" in stage.done("db", "status", *url)
     assert stage.done("db", "status", "-f", "tasks.toml") == stage.done("db", "status", *url)
+    assert stage.done("db", "status") == stage.done("db", "status", *url), "as for each command, that of this folder"
     documents = [checked(line) for line in stage.done("db", "export", *url).splitlines()]
     assert documents[0]["kind"] == "store"
     assert {one["id"] for one in documents if one["kind"] == "stored_task"} >= {"dump", "broken", "slow", "once"}
@@ -470,7 +471,8 @@ def test_db_looks_after_a_store(tmp_path: Path) -> None:
     assert stage.json("db", "upgrade", *url)["backup"] is None
     assert "say what to keep" in stage.refused("db", "prune", *url, code=2)
     assert "--keep-for" in stage.refused("db", "prune", "--keep-for", "soon", *url, code=2)
-    assert "name the store" in stage.refused("db", "status", code=2)
+    stage.write("without.toml", '[tasks.a]\nrun = "true"\n')
+    assert "name the store" in stage.refused("db", "status", "-f", "without.toml", code=2)
     assert "nothere.db" in stage.refused("db", "status", "--store", "sqlite:///nothere.db", code=5)
     assert stage.done("db", "export", *url, "-o", "no/such/folder/x", code=1) == ""
     assert stage.json("doctor", *url)["healthy"]

@@ -11,6 +11,7 @@ import click
 from tickless.cli.page import Page
 from tickless.cli.progress import bar
 from tickless.cli.settings import looks_at, settings
+from tickless.cli.sources import file_said
 from tickless.control.documents import Document
 from tickless.control.refusals import Code, Refusal
 from tickless.errors import RuleError
@@ -21,14 +22,14 @@ NEEDED = "name the store: --store sqlite:///tasks.db"
 
 
 def _url() -> str:
-    url = settings().store
-    if url is None and settings().file is not None:
+    url, file = settings().store, file_said()
+    if url is None and file is not None:
         from pathlib import Path
 
         from tickless.taskfile.build import store_of
         from tickless.taskfile.read import read
 
-        url = store_of(read(Path(str(settings().file))))
+        url = store_of(read(Path(file)))
     if url is None:
         raise Refusal(Code.USAGE, "usage", NEEDED)
     return url

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import platform
 import sqlite3
 import sys
@@ -19,7 +18,7 @@ import click
 from tickless import __version__
 from tickless.cli.page import Page
 from tickless.cli.settings import looks_at, settings
-from tickless.cli.sources import DEFAULT_FILE, running_of
+from tickless.cli.sources import file_said, running_of
 from tickless.control import paths
 from tickless.control.refusals import Code
 from tickless.errors import TicklessError
@@ -128,7 +127,7 @@ def _sockets() -> Iterator[Finding]:
 
 
 def _file() -> Iterator[Finding]:
-    name = settings().file or (DEFAULT_FILE if os.path.isfile(DEFAULT_FILE) else None)
+    name = file_said()
     if name is None:
         return
     from tickless.taskfile.build import check, store_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tickless.cli.settings import PLACES, Settings
+from tickless.cli.settings import PLACES, Settings, settings
 from tickless.control import paths
 from tickless.control.client import PATIENCE_S, ask, is_answered
 from tickless.control.documents import Document
@@ -100,6 +100,11 @@ def source_to_change(said: Settings, source: Source | None = None) -> Source:
             f"start it: tickless run {source.header['where']}",
         )
     return source
+
+
+def file_said() -> str | None:
+    """The task file that was named, or else the one of this folder."""
+    return settings().file or (DEFAULT_FILE if os.path.isfile(DEFAULT_FILE) else None)
 
 
 def _found() -> Source:
