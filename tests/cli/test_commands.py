@@ -407,7 +407,7 @@ def test_a_backfill_runs_each_fire_of_the_past_once(tmp_path: Path) -> None:
             f"load@2026-01-0{day}T05:00:00Z" for day in (1, 2, 3)
         ]
         assert "--from" in stage.refused("backfill", "report", "--until", "2026-01-01", code=2)
-        assert "is after" in stage.refused(
+        assert "--from 2026-02-01 is after --until 2026-01-01" in stage.refused(
             "backfill", "report", "--from", "2026-02-01", "--until", "2026-01-01", code=2
         )
         stop(process, signal.SIGTERM)

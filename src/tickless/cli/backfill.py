@@ -10,7 +10,7 @@ from tickless.cli.progress import bar
 from tickless.cli.settings import looks, settings
 from tickless.cli.sources import source_of, source_to_change
 from tickless.control.documents import moment
-from tickless.control.refusals import Code
+from tickless.control.refusals import Code, Refusal
 
 
 @click.command(
@@ -30,6 +30,8 @@ def backfill(task: str, start: str, until: str, again: bool, dry_run: bool) -> i
     """Run a task, or a flow, once for each of its fires in a span of the past: one after another, beside its plan."""
     zone = settings().zone()
     first, end = instant_said("--from", start, zone), instant_said("--until", until, zone)
+    if first > end:
+        raise Refusal(Code.USAGE, "usage", f"--from {start} is after --until {until}; give the earlier one first")
     source = source_of(settings()) if dry_run else source_to_change(settings())
     with bar(f"backfill {task}"):
         answer = source.ask(
